@@ -1,0 +1,41 @@
+"""Events that are set for a time and a place in the order of that instant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import simpy
+
+__all__ = ["LATE", "NORMAL", "URGENT", "Alarm"]
+
+URGENT, NORMAL, LATE = 0, 1, 2
+"""Order within an instant: SimPy's own two priorities, and one after all that the actors do."""
+
+
+class Alarm(simpy.Event):
+    """An event that will have happened at a time that is fixed beforehand.
+
+    SimPy's timeouts do the same, but only at one priority.
+    """
+
+    def set(self, delay_s: float, priority: int, value: Any = None) -> Alarm:
+        """Let the event happen after `delay_s` seconds, once.
+
+        Parameters
+        ----------
+        delay_s : float
+            From now on; at least 0 [s].
+        priority : int
+            `URGENT`, `NORMAL` or `LATE`.
+        value : object
+            What a process that waits for it receives.
+
+        Returns
+        -------
+        Alarm
+            The event itself.
+        """
+        self._ok = True
+        self._value = value
+        self.env.schedule(self, priority, delay_s)
+        return self

@@ -1,0 +1,24 @@
+"""What happened, as rows; the experiment layer makes tables of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+__all__ = ["Recorder"]
+
+Row = TypeVar("Row", bound=NamedTuple)
+
+
+class Recorder:
+    """Collects rows; the kind of a row is its type, a named tuple whose fields are the columns."""
+
+    def __init__(self) -> None:
+        self._rows: dict[type[NamedTuple], list[NamedTuple]] = {}
+
+    def add(self, row: NamedTuple) -> None:
+        """Append a row to the table of its kind."""
+        self._rows.setdefault(type(row), []).append(row)
+
+    def rows(self, kind: type[Row]) -> list[Row]:
+        """Return all rows of one kind, in the order in which they came."""
+        return list(self._rows.get(kind, []))  # type: ignore[arg-type]

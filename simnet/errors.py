@@ -1,0 +1,138 @@
+"""Every error that simnet raises on purpose.
+
+::
+
+    SimnetError
+    ├── InputError          the input is wrong; carries every problem at once; exit status 2
+    └── SimulationError     the input is right, the run cannot give a number; exit status 1
+        ├── DeadlockError   a schedule whose firings wait for each other in a circle
+        ├── StalledError    nothing can move any more, and somebody still waits
+        └── InvariantError  a law that every run obeys does not hold: a fault of simnet itself
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+__all__ = [
+    "DeadlockError",
+    "InputError",
+    "InvariantError",
+    "KeyPath",
+    "Problem",
+    "SimnetError",
+    "SimulationError",
+    "StalledError",
+    "nearest",
+]
+
+KeyPath = tuple[str | int, ...]
+"""Where in a document: mapping keys and list positions from the root."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with the input.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, naming the value that is.
+    hint : str
+        What would be right; may be empty where the message says it all.
+    path : tuple of str or int
+        Keys from the root of the document to the place.
+    source : str
+        File name, or where else the text came from (``--set``).
+    line, column : int
+        Counted from 1; 0 when not known.
+    text : str
+        The offending line of the source, without its line end.
+    """
+
+    message: str
+    hint: str = ""
+    path: KeyPath = ()
+    source: str = ""
+    line: int = 0
+    column: int = 0
+    text: str = ""
+
+    def under(self, *prefix: str | int) -> Problem:
+        """Return the same problem seen from a document that holds this one below `prefix`."""
+        return replace(self, path=(*prefix, *self.path))
+
+    def __str__(self) -> str:
+        place = self.source
+        if self.line:
+            place += f":{self.line}:{max(self.column, 1)}"
+        elif self.path:
+            place = ": ".join(part for part in (place, ".".join(str(key) for key in self.path)) if part)
+        said = f"{self.message}, {self.hint}" if self.hint else self.message
+        head = f"{place}: {said}" if place else said
+        if not self.text:
+            return head
+        shown, caret = _window(self.text, max(self.column, 1))
+        return f"{head}\n    {shown}\n    {' ' * (caret - 1)}^"
+
+
+class SimnetError(Exception):
+    """Root of all errors that simnet raises on purpose."""
+
+
+class InputError(SimnetError):
+    """The input is wrong.
+
+    Parameters
+    ----------
+    problems : iterable of Problem
+        Everything that was found, not only the first.
+    """
+
+    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class SimulationError(SimnetError):
+    """The run cannot give a number."""
+
+
+class DeadlockError(SimulationError):
+    """A schedule in which firings wait for each other in a circle."""
+
+
+class StalledError(SimulationError):
+    """Nothing can move any more, and somebody still waits."""
+
+
+class InvariantError(SimulationError):
+    """A law that every run obeys does not hold: please report it."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return a hint with the known word closest to `word`, or the list of all of them.
+
+    Examples
+    --------
+    >>> nearest("protocl", ["protocol", "topology"])
+    "did you mean 'protocol'?"
+    """
+    from difflib import get_close_matches
+
+    names = sorted(known)
+    close = get_close_matches(word, names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known: {', '.join(names)}"
+
+
+def _window(text: str, column: int, width: int = 120) -> tuple[str, int]:
+    """Cut a long line around `column`; return the piece and the caret's place in it, from 1."""
+    text = text.replace("\t", " ")
+    if len(text) <= width:
+        return text, min(column, len(text) + 1)
+    start = max(0, min(column - 1 - width // 2, len(text) - width))
+    piece = ("…" if start else "") + text[start : start + width] + ("…" if start + width < len(text) else "")
+    return piece, column - start + (1 if start else 0)

@@ -1,0 +1,134 @@
+"""Compiling the kernels once, and keeping what was compiled.
+
+numba notices changes in the file of a function, not in the functions that it calls. So everything compiled lies in a
+folder whose name is a hash of all kernel sources, of numba and llvmlite, and of the processor; a change of any of them
+means another folder. ``NUMBA_DISABLE_JIT=1`` runs the same functions as plain Python.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import llvmlite
+import numba
+
+__all__ = ["cache_folder", "compile_once", "inlined", "kernel"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_READY = "ready"
+
+
+@cache
+def cache_folder() -> Path:
+    """Return the folder that holds the compiled kernels of exactly these sources on this processor.
+
+    It lies below ``$SIMNET_CACHE_DIR``, else below the user's cache folder (``$XDG_CACHE_HOME`` or ``~/.cache``), else,
+    where neither can be written, below the system's folder for temporary files.
+    """
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    cpu = f"{numba.config.CPU_NAME} {numba.config.CPU_FEATURES}" if numba.config.CPU_NAME else _host_cpu()
+    for part in (numba.__version__, llvmlite.__version__, platform.python_version(), cpu):
+        digest.update(str(part).encode() + b"\0")
+    folder = _writable_root() / "kernels" / digest.hexdigest()[:20]
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def kernel(function: Function) -> Function:
+    """Compile a function that Python calls, at its first call; keep the result in `cache_folder`."""
+    return _compile(function)
+
+
+def inlined(function: Function) -> Function:
+    """Compile a function that only compiled functions call, into the body of each of them.
+
+    A call would hand over every array of the tables in a dozen registers each.
+    """
+    return _compile(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def _compile(function: Function, **options: bool) -> Function:
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(cache_folder())
+    try:
+        # The kernels allocate nothing, so they need none of numba's reference counts, which cost more than the work.
+        compiled: Function = numba.njit(cache=True, error_model="numpy", _nrt=False, **options)(function)
+    finally:
+        numba.config.CACHE_DIR = before
+    return compiled
+
+
+def compile_once(warm_up: Callable[[], None], say: Callable[[str], None]) -> float:
+    """Run `warm_up`, which calls every kernel, unless an earlier process has left them compiled.
+
+    Several processes that start at once compile once: the others wait for the first.
+
+    Parameters
+    ----------
+    warm_up : callable
+        Calls each kernel with the types that it will be called with.
+    say : callable
+        Told, in one line, that compiling takes a while.
+
+    Returns
+    -------
+    float
+        Seconds spent compiling; 0.0 where nothing was to be done.
+    """
+    if numba.config.DISABLE_JIT or (cache_folder() / _READY).exists():
+        return 0.0
+    with _locked(cache_folder() / "lock"):
+        if (cache_folder() / _READY).exists():
+            return 0.0
+        say("compiling the simulation kernels (once; kept for later runs) ...")
+        start = time.perf_counter()
+        warm_up()
+        (cache_folder() / _READY).touch()
+        return time.perf_counter() - start
+
+
+def _host_cpu() -> str:
+    from llvmlite import binding
+
+    return f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
+
+
+def _writable_root() -> Path:
+    chosen = os.environ.get("SIMNET_CACHE_DIR")
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "simnet"
+    for root in ([Path(chosen)] if chosen else []) + [home]:
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=root):
+                return root
+        except OSError:
+            continue
+    return Path(tempfile.gettempdir()) / f"simnet-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a file; it goes with the process that holds it."""
+    with path.open("w") as handle:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(handle.fileno(), msvcrt.LK_LOCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

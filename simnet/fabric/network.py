@@ -1,0 +1,136 @@
+"""A topology under a protocol as the flow level sees it: resources, and what a route between two nodes costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simnet.protocols import FlowProtocol
+from simnet.topology import Router, Topology
+
+__all__ = ["INSIDE_KINDS", "Network", "Route"]
+
+INSIDE_KINDS = frozenset({"pcie", "nvlink", "upi"})
+"""Links inside a host: no packet headers, no protocol stack."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """How bytes get from one node to another.
+
+    Attributes
+    ----------
+    resources : tuple of int
+        What they use, in order: links, then what the hosts at both ends contribute.
+    framed : tuple of bool
+        Whether packet headers count on that resource.
+    coefficients : tuple of float
+        Bytes of the resource for a byte of payload, without headers.
+    latency_s : float
+        One way, of links and protocol.
+    forward_s_per_byte : float
+        Sum of 1 / bandwidth over the network links after the first: what storing a byte before forwarding it costs.
+    remote : bool
+        Whether it leaves the host, so that the protocol's costs apply.
+    setup_s : float
+        Time to open a connection.
+    """
+
+    resources: tuple[int, ...]
+    framed: tuple[bool, ...]
+    coefficients: tuple[float, ...]
+    latency_s: float
+    forward_s_per_byte: float
+    remote: bool
+    setup_s: float
+
+
+class Network:
+    """Resources and routes of a topology under a protocol.
+
+    Parameters
+    ----------
+    topology : Topology
+    protocol : FlowProtocol
+    seed : int
+        For the choice between equally short paths.
+    """
+
+    def __init__(self, topology: Topology, protocol: FlowProtocol, seed: int = 0) -> None:
+        self.topology = topology
+        self.protocol = protocol
+        self.compiled = topology.compiled
+        self._router = Router(topology, seed)
+        self._routes: dict[tuple[int, int], Route] = {}
+        names = list(self.compiled.link_name)
+        capacity = list(self.compiled.link_bandwidth)
+        self._host_resources: dict[tuple[int, str], int] = {}
+        hosts = [node for node, kind in enumerate(self.compiled.node_kind) if kind == "host"]
+        for node in hosts:
+            for what, limit in (
+                ("send stack", protocol.host_send_capacity_bytes_per_s),
+                ("receive stack", protocol.host_receive_capacity_bytes_per_s),
+                ("memory", float(self.compiled.node_memory_bandwidth[node])),
+            ):
+                if math.isfinite(limit):
+                    self._host_resources[node, what] = len(names)
+                    names.append(f"{self.compiled.node_names[node]}: {what}")
+                    capacity.append(limit)
+        self.resource_names: tuple[str, ...] = tuple(names)
+        self.capacity: NDArray[np.float64] = np.array(capacity, dtype=np.float64)
+
+    @cached_property
+    def network_kinds(self) -> frozenset[str]:
+        """Kinds of the links between hosts."""
+        return frozenset(self.compiled.link_kind) - INSIDE_KINDS
+
+    def route(self, source: int, target: int) -> Route:
+        """Return how bytes get from one node to another; found once and kept.
+
+        Parameters
+        ----------
+        source, target : int
+            Node indices.
+        """
+        found = self._routes.get((source, target))
+        if found is None:
+            found = self._routes[source, target] = self._find(source, target)
+        return found
+
+    def _find(self, source: int, target: int) -> Route:
+        compiled, protocol = self.compiled, self.protocol
+        links = self._router.path(source, target, source * len(compiled.node_names) + target)
+        framed = [compiled.link_kind[link] not in INSIDE_KINDS for link in links]
+        remote = any(framed)
+        latency = float(sum(compiled.link_latency[link] for link in links))
+        resources, coefficients = list(links), [1.0] * len(links)
+        forward = 0.0
+        if remote:
+            latency += protocol.latency_s
+            for node, what, copies in (
+                (source, "send stack", protocol.copies_send),
+                (target, "receive stack", protocol.copies_receive),
+            ):
+                host = int(compiled.host_of_node[node])
+                # A copy reads and writes each byte once.
+                for resource, coefficient in ((what, 1.0), ("memory", 2.0 * copies)):
+                    if (host, resource) in self._host_resources and coefficient > 0:
+                        resources.append(self._host_resources[host, resource])
+                        coefficients.append(coefficient)
+            if protocol.forwarding == "store_and_forward":
+                wires = [link for link, wire in zip(links, framed, strict=True) if wire]
+                forward = float(sum(1.0 / compiled.link_bandwidth[link] for link in wires[1:]))
+        setup = protocol.connection_setup_s + protocol.connection_setup_round_trips * 2.0 * latency if remote else 0.0
+        return Route(
+            tuple(resources),
+            (*framed, *[False] * (len(resources) - len(links))),
+            tuple(coefficients),
+            latency,
+            forward,
+            remote,
+            setup,
+        )

@@ -1,0 +1,171 @@
+"""A schedule laid out on a network: the rows that the event kernel plays, numbered from 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simnet.fabric.network import Network
+from simnet.fabric.tables import DEPENDENCY, EDGE, GATE, HOP, OPERATION, Table
+from simnet.protocols import wire_bytes
+from simnet.traffic.schedule import Kind, Schedule, Until
+
+__all__ = ["LOCAL", "REMOTE", "Placement", "place"]
+
+LOCAL, REMOTE = 0, 1
+"""Rows of the costs per message: within a host, and through the protocol."""
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """A schedule laid out on a network.
+
+    Attributes
+    ----------
+    schedule : Schedule
+    nodes : node index of each rank, shape (ranks,)
+    operations, dependencies, outgoing, behind_gate, hops, gates : tables of the kernel, counted from 0
+    setup_s : time to open the connection of each operation, shape (operations,) [s]
+    wire_factor : bytes on the wire for a byte of payload, shape (operations,)
+    """
+
+    schedule: Schedule
+    nodes: NDArray[np.int64]
+    operations: Table
+    dependencies: Table
+    outgoing: Table
+    behind_gate: Table
+    hops: Table
+    gates: Table
+    setup_s: NDArray[np.float64]
+    wire_factor: NDArray[np.float64]
+
+    @cached_property
+    def wire_bytes_sent(self) -> NDArray[np.float64]:
+        """What each rank puts on the wire, headers included, shape (ranks,) [bytes]."""
+        sent = self.schedule.operation_bytes() * self.wire_factor
+        return np.bincount(self.schedule.operations.source, weights=sent, minlength=self.schedule.ranks)
+
+    @cached_property
+    def resource_bytes(self) -> dict[int, float]:
+        """What one playing takes of each resource, by row of the resource [bytes]."""
+        taken: dict[int, float] = {}
+        carried = self.schedule.operation_bytes()[self.hops["flow"]] * self.hops["coefficient"]
+        for resource, amount in zip(self.hops["resource"].tolist(), carried.tolist(), strict=True):
+            taken[resource] = taken.get(resource, 0.0) + amount
+        return taken
+
+
+def place(schedule: Schedule, nodes: Sequence[int] | NDArray[np.int64], network: Network) -> Placement:
+    """Lay a schedule out on a network.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    nodes : sequence of int, shape (ranks,)
+        Node index of each rank.
+    network : Network
+    """
+    nodes = np.asarray(nodes, dtype=np.int64)
+    if len(nodes) != schedule.ranks:
+        raise ValueError(f"{schedule.name} has {schedule.ranks} ranks, but {len(nodes)} nodes are given")
+    ops = schedule.operations
+    count = len(ops)
+    table = np.zeros(count, OPERATION)
+    sends = np.flatnonzero(ops.kind == Kind.SEND)
+    _describe_operations(table, schedule)
+    table["server"] = np.where(ops.kind == Kind.SEND, 2 * nodes[ops.source], -1)
+    table["receive_server"] = 2 * nodes[ops.target] + 1
+
+    pairs, route_of = np.unique(np.stack([nodes[ops.source], nodes[ops.target]]), axis=1, return_inverse=True)
+    routes = [network.route(int(source), int(target)) if source != target else None for source, target in pairs.T]
+    route_of = route_of.reshape(-1)
+    protocol = network.protocol
+    remote = np.array([route is not None and route.remote for route in routes], dtype=bool)[route_of]
+    remote &= table["is_send"]
+    sizes = np.where(table["chunk_bytes"] > 0, table["chunk_bytes"], table["element_bytes"])
+    wire_factor = np.ones(count)
+    if remote.any():
+        wire_factor[remote] = wire_bytes(protocol, sizes[remote]) / sizes[remote]
+    table["cost"] = np.where(remote, REMOTE, LOCAL)
+    table["cap"] = np.where(remote, protocol.connection_cap_bytes_per_s, np.inf)
+    latency = np.array([route.latency_s if route else 0.0 for route in routes])
+    forward = np.array([route.forward_s_per_byte if route else 0.0 for route in routes])
+    table["latency"][sends] = latency[route_of[sends]]
+    table["forward_per_byte"][sends] = forward[route_of[sends]]
+    setup = np.array([route.setup_s if route else 0.0 for route in routes])[route_of] * table["is_send"]
+    if protocol.connection == "per_message":
+        table["first_setup"] = setup
+        table["each_setup"] = setup
+        setup = np.zeros(count)
+
+    lengths = np.array([len(route.resources) if route else 0 for route in routes], dtype=np.int64)
+    table["hops"][sends] = lengths[route_of[sends]]
+    table["first_hop"] = np.concatenate([[0], np.cumsum(table["hops"])[:-1]]) if count else 0
+    hops = np.zeros(int(table["hops"].sum()), HOP)
+    hops["flow"] = np.repeat(np.arange(count), table["hops"])
+    if len(hops):
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        within = np.arange(len(hops)) - table["first_hop"][hops["flow"]]
+        entry = starts[route_of[hops["flow"]]] + within
+        flat = [route for route in routes if route]
+        hops["resource"] = np.concatenate([route.resources for route in flat])[entry]
+        coefficient = np.concatenate([route.coefficients for route in flat])[entry]
+        framed = np.concatenate([route.framed for route in flat])[entry]
+        hops["coefficient"] = np.where(framed, coefficient * wire_factor[hops["flow"]], coefficient)
+
+    dependencies, outgoing = _describe_dependencies(table, schedule)
+    behind_gate = np.zeros(count, EDGE)
+    behind_gate["row"] = np.argsort(ops.source, kind="stable")
+    gates = np.zeros(schedule.ranks, GATE)
+    gates["rank"] = np.arange(schedule.ranks)
+    gates["node"] = nodes
+    gates["operations"] = np.bincount(ops.source, minlength=schedule.ranks)
+    gates["first_operation"] = np.cumsum(gates["operations"]) - gates["operations"]
+    gates["left"] = gates["operations"] + np.bincount(ops.target[sends], minlength=schedule.ranks)
+    gates["complete_at"] = np.nan
+    return Placement(
+        schedule, nodes, table, dependencies, outgoing, behind_gate, hops, gates, setup, np.where(remote, wire_factor, 1.0)
+    )
+
+
+def _describe_operations(table: Table, schedule: Schedule) -> None:
+    """Fill in what an operation is, apart from where it runs."""
+    ops, partition = schedule.operations, schedule.partition
+    table["is_send"] = ops.kind == Kind.SEND
+    table["firings"] = ops.repeat
+    for column in ("source", "target", "reduce_firings", "seconds"):
+        table[column] = getattr(ops, column)
+    for column in ("chunk_offset", "chunk_first", "chunk_step", "chunk_width"):
+        table[column] = getattr(ops, column)
+    table["chunk_modulus"] = np.maximum(ops.chunk_modulus, 1)
+    whole = ops.chunk_width > 0
+    table["chunk_bytes"] = np.where(whole, ops.chunk_width * partition.chunk_bytes, ops.fixed_bytes)
+    table["element_bytes"] = partition.element_bytes
+    table["longer"] = np.where(whole & table["is_send"], partition.longer_chunks, 0)
+    table["weight"] = 1.0
+    table["deadline"] = np.inf
+    table["place"] = -1
+
+
+def _describe_dependencies(table: Table, schedule: Schedule) -> tuple[Table, Table]:
+    """Lay out dependencies by the operation that waits, and edges to them by the one that is waited for."""
+    deps, count = schedule.dependencies, len(table)
+    order = np.argsort(deps.after, kind="stable")
+    dependencies = np.zeros(len(deps), DEPENDENCY)
+    dependencies["before"] = deps.before[order]
+    dependencies["after"] = deps.after[order]
+    dependencies["offset"] = deps.offset[order]
+    dependencies["until_delivered"] = deps.until[order] == Until.DELIVERED
+    dependencies["delay"] = deps.delay_s[order]
+    outgoing = np.zeros(len(deps), EDGE)
+    outgoing["row"] = np.argsort(dependencies["before"], kind="stable")
+    table["ins"] = np.bincount(deps.after, minlength=count)
+    table["first_in"] = np.cumsum(table["ins"]) - table["ins"]
+    table["outs"] = np.bincount(deps.before, minlength=count)
+    table["first_out"] = np.cumsum(table["outs"]) - table["outs"]
+    return dependencies, outgoing

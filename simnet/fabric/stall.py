@@ -1,0 +1,74 @@
+"""Who waits for whom when nothing moves any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from simnet.fabric.kernel import RUNNING, WAITING
+from simnet.fabric.tables import Tables
+
+if TYPE_CHECKING:
+    from simnet.fabric.fluid import Play
+
+__all__ = ["describe_stall"]
+
+_MOST = 8
+
+
+def describe_stall(tables: Tables, plays: Sequence[Play], base_s: float) -> str:
+    """Return, for each play that is not over, which of its sends stand still, on what they wait and since when.
+
+    Parameters
+    ----------
+    tables : Tables
+    plays : sequence of Play
+    base_s : float
+        SimPy time at which the kernel's clock was 0 [s].
+    """
+    lines = ["nothing can move any more:"]
+    for play in plays:
+        lines.append(f"  {play.name} waits since {play.started_at_s:.9g} s")
+        first = play._rows["operations"]
+        rows = np.arange(first, first + len(play.placement.operations))
+        operations = tables.operations[rows]
+        stuck = rows[(operations["state"] == RUNNING) & operations["active"] & (operations["rate"] == 0.0)]
+        waiting = rows[operations["state"] == WAITING]
+        reasons = [_without_rate(tables, row, play, base_s) for row in stuck.tolist()]
+        reasons += [_without_token(tables, row, base_s) for row in waiting.tolist()[:_MOST]]
+        lines += [f"    {reason}" for reason in reasons[:_MOST]]
+        if len(stuck) + len(waiting) > _MOST:
+            lines.append(f"    ... and {len(stuck) + len(waiting) - _MOST} more")
+    return "\n".join(lines)
+
+
+def _without_rate(tables: Tables, row: int, play: Play, base_s: float) -> str:
+    operation = tables.operations[row]
+    names = play._fabric.network.resource_names
+    hops = tables.hops["resource"][operation.first_hop : operation.first_hop + operation.hops].tolist()
+    closed = [names[resource] for resource in hops if tables.resources["capacity"][resource] <= 0.0]
+    why = f"{', '.join(closed)} has no capacity" if closed else "its cap is 0"
+    return f"{_ranks(tables, row)} has {operation.remaining:.0f} bytes left since {base_s + operation.since:.9g} s: {why}"
+
+
+def _without_token(tables: Tables, row: int, base_s: float) -> str:
+    operation = tables.operations[row]
+    since = f"waits since {base_s + operation.waiting_since:.9g} s"
+    if not tables.gates["is_open"][operation.source]:
+        return f"{_ranks(tables, row)} {since}: rank {tables.gates['rank'][operation.source]} has not joined"
+    for dependency in range(operation.first_in, operation.first_in + operation.ins):
+        record = tables.dependencies[dependency]
+        firing = operation.fired - record.offset
+        if record.tokens < min(firing, tables.operations["firings"][record.before] - 1) + 1 and firing >= 0:
+            return f"{_ranks(tables, row)} {since} for {_ranks(tables, record.before)}"
+    return f"{_ranks(tables, row)} {since}"
+
+
+def _ranks(tables: Tables, row: int) -> str:
+    operation = tables.operations[row]
+    source, target = tables.gates["rank"][operation.source], tables.gates["rank"][operation.target]
+    if operation.is_send:
+        return f"the send of rank {source} to rank {target} (firing {operation.fired} of {operation.firings})"
+    return f"a calculation of rank {source} (firing {operation.fired} of {operation.firings})"

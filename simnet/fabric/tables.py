@@ -1,0 +1,248 @@
+"""The state of the event kernel: tables of records, one row an operation, a hop, a resource and so on.
+
+A table is a numpy array of records, so that what belongs together lies together and a compiled function is handed a
+dozen arrays instead of a hundred. ``table[i].field`` reads and writes alike in plain Python and compiled. Times are
+seconds on the kernel's own clock, sizes bytes, rates bytes per second.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "CLOCK",
+    "COST",
+    "DEPENDENCY",
+    "DEVICE",
+    "EDGE",
+    "ENTRY",
+    "GATE",
+    "HOP",
+    "OPERATION",
+    "PLAY",
+    "RESOURCE",
+    "SERVER",
+    "Table",
+    "Tables",
+    "make_tables",
+]
+
+Table = NDArray[Any]
+
+
+def _record(**fields: type) -> np.dtype[Any]:
+    """Return the type of a record whose fields can be read as attributes, also in plain Python."""
+    hidden = sorted(set(fields) & set(dir(np.record)))
+    if hidden:
+        raise ValueError(f"numpy's records have an attribute of that name already: {', '.join(hidden)}")
+    return np.dtype((np.record, list(fields.items())))
+
+
+INT, FLOAT, BOOL = np.int64, np.float64, np.bool_
+
+OPERATION = _record(
+    # What it is; see simnet.traffic.schedule.Operations.
+    is_send=BOOL,
+    play=INT,  # row of the play it belongs to
+    source=INT,  # gate of the rank that sends or computes
+    target=INT,  # gate of the rank that receives; of the computing rank itself
+    firings=INT,
+    reduce_firings=INT,
+    # Size of a firing: chunk_bytes, plus element_bytes for each chunk of it that is one of the `longer` first ones.
+    chunk_bytes=FLOAT,
+    element_bytes=FLOAT,
+    longer=INT,
+    chunk_offset=INT,
+    chunk_first=INT,
+    chunk_step=INT,
+    chunk_modulus=INT,
+    chunk_width=INT,
+    # What it costs.
+    seconds=FLOAT,  # length of a calculation
+    server=INT,  # send server, or stream of a calculation; -1: none
+    receive_server=INT,
+    cost=INT,  # row of the costs per message and byte
+    latency=FLOAT,
+    first_setup=FLOAT,  # connection set-up before the first firing
+    each_setup=FLOAT,  # and before each of the others
+    forward_per_byte=FLOAT,  # store and forward: sum of 1/rate over the hops after the first
+    deadline=FLOAT,  # a firing that has not drained so long after its flow began ends; infinite: never
+    # Dependencies: rows first_in .. first_in + ins - 1; edges first_out .. first_out + outs - 1.
+    first_in=INT,
+    ins=INT,
+    first_out=INT,
+    outs=INT,
+    # Where it stands.
+    state=INT,  # WAITING, RUNNING or OVER
+    stamp=INT,  # raised when events under way become void
+    missing=INT,  # what the next firing still waits for: unmet dependencies, and the gate
+    fired=INT,  # firings begun
+    drained=INT,
+    arrived=INT,
+    delivered=INT,
+    waiting_since=FLOAT,
+    last_arrival=FLOAT,
+    lost_bytes=FLOAT,  # what deadlines and cancelling left undelivered
+    # The flow of the firing that drains; see simnet.fabric.maxmin.
+    first_hop=INT,
+    hops=INT,
+    weight=FLOAT,
+    cap=FLOAT,
+    rate=FLOAT,
+    old_rate=FLOAT,
+    active=BOOL,
+    fixed=BOOL,
+    mark=INT,
+    firing_bytes=FLOAT,
+    on_path=FLOAT,  # what was left when it took its present path
+    remaining=FLOAT,
+    since=FLOAT,  # `remaining` is as of then
+    deadline_at=FLOAT,
+    finish=FLOAT,
+    place=INT,  # in the heap of drain times, -1 if it is not there
+)
+
+DEPENDENCY = _record(
+    before=INT,
+    after=INT,
+    offset=INT,
+    until_delivered=BOOL,
+    delay=FLOAT,
+    tokens=INT,  # firings of `before` that have been seen
+)
+
+EDGE = _record(row=INT)  # a row of another table: dependencies by their `before`, operations by their gate
+
+HOP = _record(
+    resource=INT,
+    coefficient=FLOAT,  # bytes of the resource for a byte of payload
+    flow=INT,
+    next=INT,  # next active hop on the same resource, -1 at the end
+    previous=INT,
+)
+
+RESOURCE = _record(
+    capacity=FLOAT,
+    head=INT,  # first active hop, -1 if there is none
+    users=INT,  # number of active hops
+    dirty=BOOL,
+    mark=INT,
+    # Scratch of the max-min solver.
+    left=FLOAT,
+    load=FLOAT,
+    open=INT,
+    # Counters.
+    carried=FLOAT,  # bytes that flows which are over have taken of it
+    busy=FLOAT,  # time with at least one flow, up to busy_since
+    busy_since=FLOAT,
+)
+
+GATE = _record(  # a rank of a play
+    play=INT,
+    rank=INT,
+    node=INT,
+    is_open=BOOL,
+    watched=BOOL,
+    left=INT,  # what must still happen before the rank is complete
+    complete_at=FLOAT,
+    first_operation=INT,  # edges to the operations that start behind this gate
+    operations=INT,
+)
+
+PLAY = _record(left=INT, is_watched=BOOL)  # ranks not yet complete
+
+SERVER = _record(free_at=FLOAT)  # first in, first out: message overheads, and streams of calculations
+
+DEVICE = _record(active=INT, busy=FLOAT, busy_since=FLOAT)  # transfers under way, and time with at least one
+
+COST = _record(
+    send=FLOAT,  # per message
+    send_per_byte=FLOAT,
+    receive=FLOAT,
+    receive_per_byte=FLOAT,
+    pipeline_bytes=FLOAT,  # only so many bytes of a message pay the cost per byte; the rest overlaps
+    reduce_per_byte=FLOAT,
+    packet_bytes=FLOAT,  # what a switch stores before it forwards
+)
+
+ENTRY = _record(key=FLOAT, tie=INT, what=INT)  # of a heap
+
+CLOCK = _record(
+    now=FLOAT,
+    sequence=INT,  # events made so far; decides between equal times
+    events=INT,  # entries in the heap of events
+    drains=INT,  # entries in the heap of drain times
+    step=INT,  # how many events and steps a step can add
+    queue_head=INT,  # steps that follow at once, a ring
+    queue_size=INT,
+    dirty=INT,  # resources whose flows or capacity changed at this instant
+    mark=INT,
+    complete=INT,  # ranks completed and not yet reported
+    watched=INT,  # among them such as somebody waits for
+    messages=INT,  # sends begun
+    solves=INT,  # components solved
+    sent_bytes=FLOAT,
+    delivered_bytes=FLOAT,
+    lost_bytes=FLOAT,
+)
+
+
+class Tables(NamedTuple):
+    """All that the event kernel knows."""
+
+    operations: Table  # OPERATION
+    dependencies: Table  # DEPENDENCY
+    outgoing: Table  # EDGE, shape (dependencies,)
+    behind_gate: Table  # EDGE, shape (operations,)
+    hops: Table  # HOP
+    resources: Table  # RESOURCE
+    gates: Table  # GATE
+    plays: Table  # PLAY
+    servers: Table  # SERVER
+    devices: Table  # DEVICE
+    costs: Table  # COST
+    events: Table  # ENTRY, a heap
+    drains: Table  # EDGE, a heap of operations by `finish`
+    levels: Table  # ENTRY, a heap
+    queue: Table  # EDGE, a ring of steps that follow at once
+    dirty: Table  # EDGE, resources
+    flow_members: Table  # EDGE, operations
+    resource_members: Table  # EDGE, resources
+    complete: Table  # EDGE, gates
+    clock: Table  # CLOCK, shape (1,)
+
+
+def make_tables(**rows: int) -> Tables:
+    """Return empty tables with the given numbers of rows.
+
+    Parameters
+    ----------
+    operations, dependencies, hops, resources, gates, plays, servers, devices, costs, events : int
+        Rows of each; the other tables follow from these.
+    """
+    operations, resources = rows["operations"], rows["resources"]
+    return Tables(
+        operations=np.zeros(operations, OPERATION),
+        dependencies=np.zeros(rows["dependencies"], DEPENDENCY),
+        outgoing=np.zeros(rows["dependencies"], EDGE),
+        behind_gate=np.zeros(operations, EDGE),
+        hops=np.zeros(rows["hops"], HOP),
+        resources=np.zeros(resources, RESOURCE),
+        gates=np.zeros(rows["gates"], GATE),
+        plays=np.zeros(rows["plays"], PLAY),
+        servers=np.zeros(rows["servers"], SERVER),
+        devices=np.zeros(rows["devices"], DEVICE),
+        costs=np.zeros(rows["costs"], COST),
+        events=np.zeros(rows["events"], ENTRY),
+        drains=np.zeros(operations, EDGE),
+        levels=np.zeros(operations + resources, ENTRY),
+        queue=np.zeros(rows["events"], EDGE),
+        dirty=np.zeros(resources, EDGE),
+        flow_members=np.zeros(operations, EDGE),
+        resource_members=np.zeros(resources, EDGE),
+        complete=np.zeros(rows["gates"], EDGE),
+        clock=np.zeros(1, CLOCK),
+    )

@@ -1,0 +1,30 @@
+"""What transports cost: one module a family, each value with its source beside it."""
+
+from __future__ import annotations
+
+from simnet.protocols.defaults import Default, Definition
+from simnet.protocols.flow_protocol import (
+    FIELDS,
+    FlowProtocol,
+    ProtocolField,
+    message_time_s,
+    wire_bytes,
+    with_no_overheads,
+)
+from simnet.protocols.registry import PROTOCOLS, ProtocolValue, mismatch, resolve, values
+
+__all__ = [
+    "FIELDS",
+    "PROTOCOLS",
+    "Default",
+    "Definition",
+    "FlowProtocol",
+    "ProtocolField",
+    "ProtocolValue",
+    "message_time_s",
+    "mismatch",
+    "resolve",
+    "values",
+    "wire_bytes",
+    "with_no_overheads",
+]

@@ -1,0 +1,57 @@
+"""How a protocol is written down: each value with the source that it is from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Default", "Definition", "Framing", "Value"]
+
+Value = float | str | bool
+
+Framing = Callable[[float], tuple[float, float]]
+"""Payload and header of a full packet [bytes] from the MTU [bytes]."""
+
+
+@dataclass(frozen=True)
+class Default:
+    """One value of a protocol and where it is from.
+
+    Parameters
+    ----------
+    field : str
+        Name of a field of `simnet.protocols.FlowProtocol`.
+    value : float, str or bool
+        In the unit of the field.
+    source : str
+        A paper, standard, measurement or the reasoning that leads from these to the value.
+    """
+
+    field: str
+    value: Value
+    source: str
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A protocol as its module writes it down.
+
+    Parameters
+    ----------
+    name, summary : str
+    link_kinds : tuple of str
+        Kinds of link that it is native to; any if empty.
+    framing : callable
+        Payload and header of a packet from the MTU.
+    framing_source : str
+        Where the sizes of the headers are from.
+    defaults : tuple of Default
+        Every field but payload and header.
+    """
+
+    name: str
+    summary: str
+    link_kinds: tuple[str, ...]
+    framing: Framing
+    framing_source: str
+    defaults: tuple[Default, ...]

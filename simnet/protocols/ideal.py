@@ -1,0 +1,25 @@
+"""A network that costs nothing but bandwidth and the latency of its links, for theory."""
+
+from __future__ import annotations
+
+import math
+
+from simnet.protocols.defaults import Default, Definition
+from simnet.protocols.flow_protocol import FIELDS, FlowProtocol
+
+__all__ = ["IDEAL"]
+
+_NOTHING = FlowProtocol()
+
+IDEAL = Definition(
+    name="ideal",
+    summary="no overheads, no headers, no limits: bandwidth and link latency alone",
+    link_kinds=(),
+    framing=lambda mtu: (mtu, 0.0),
+    framing_source="by definition",
+    defaults=tuple(
+        Default(field, getattr(_NOTHING, field), "by definition: no packets" if value == math.inf else "by definition")
+        for field, value in ((field, getattr(_NOTHING, field)) for field in FIELDS)
+        if field not in ("payload_bytes", "header_bytes")
+    ),
+)

@@ -1,0 +1,161 @@
+"""Protocols by name: what there is, what a name and its overrides come to, and whether that fits the links."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from simnet.errors import InputError, Problem, nearest
+from simnet.protocols.defaults import Definition, Value
+from simnet.protocols.dpdk import DPDK
+from simnet.protocols.flow_protocol import FIELDS, FlowProtocol, ProtocolField
+from simnet.protocols.ideal import IDEAL
+from simnet.protocols.ipoib import IPOIB_CONNECTED, IPOIB_DATAGRAM
+from simnet.protocols.rdma import INFINIBAND, ROCE
+from simnet.protocols.tcp import TCP
+
+__all__ = ["PROTOCOLS", "ProtocolValue", "mismatch", "resolve", "values"]
+
+_DEFINITIONS = MappingProxyType(
+    {one.name: one for one in (IDEAL, TCP, DPDK, IPOIB_DATAGRAM, IPOIB_CONNECTED, INFINIBAND, ROCE)}
+)
+_ALIASES = MappingProxyType({"ipoib-datagram": "ipoib"})
+_INSIDE_A_HOST = frozenset({"nvlink", "pcie", "upi"})
+_FITS_ANYTHING = frozenset({"other"})
+
+PROTOCOLS = (*_DEFINITIONS, *_ALIASES, "rdma")
+"""The names that a scenario may use; ``rdma`` is ``infiniband`` or ``roce``, as the links are."""
+
+
+@dataclass(frozen=True)
+class ProtocolValue:
+    """One value of a protocol, to be shown.
+
+    Parameters
+    ----------
+    field : str
+        Name of the field.
+    value : float, str or bool
+    unit : str
+        Empty where the value has none.
+    source : str
+        Where the value is from.
+    """
+
+    field: str
+    value: Value
+    unit: str
+    source: str
+
+
+def resolve(name: str, overrides: Mapping[str, Value] | None = None, link_kinds: Iterable[str] = ()) -> FlowProtocol:
+    """Return the protocol that a name and overrides mean.
+
+    Parameters
+    ----------
+    name : str
+        One of `PROTOCOLS`.
+    overrides : mapping
+        Values by the names of the fields, in their units; see `simnet.protocols.FIELDS`. Payload and header of a packet
+        follow from `mtu_bytes` unless they are overridden themselves.
+    link_kinds : iterable of str
+        The kinds of links of the topology, which tell what ``rdma`` is.
+
+    Raises
+    ------
+    InputError
+        With every problem: an unknown name, an unknown field, a value that makes no sense. The path of a problem with
+        an override is the name of the field.
+    """
+    definition = _definition(name, link_kinds)
+    given = dict(overrides or {})
+    problems = [problem for field, value in given.items() for problem in _problems(field, value)]
+    if problems:
+        raise InputError(problems)
+    chosen: dict[str, Any] = {default.field: default.value for default in definition.defaults} | given
+    payload, header = definition.framing(float(chosen["mtu_bytes"]))
+    chosen = {"payload_bytes": payload, "header_bytes": header} | chosen
+    if chosen["payload_bytes"] <= 0:
+        hint = f"{definition.name} has {header:g} B of headers"
+        raise InputError(Problem(f"an MTU of {chosen['mtu_bytes']:g} B leaves no payload", hint, ("mtu_bytes",)))
+    return FlowProtocol(name=definition.name, summary=definition.summary, link_kinds=definition.link_kinds, **chosen)
+
+
+def values(name: str, link_kinds: Iterable[str] = ()) -> tuple[ProtocolValue, ...]:
+    """Return every value of a protocol with its unit and source, in the order of `simnet.protocols.FIELDS`.
+
+    Raises
+    ------
+    InputError
+        There is no such protocol.
+    """
+    definition = _definition(name, link_kinds)
+    protocol = resolve(definition.name)
+    sources = {default.field: default.source for default in definition.defaults}
+    sources |= dict.fromkeys(("payload_bytes", "header_bytes"), definition.framing_source)
+    return tuple(
+        ProtocolValue(field.name, getattr(protocol, field.name), field.unit, sources[field.name])
+        for field in FIELDS.values()
+    )
+
+
+def mismatch(protocol: FlowProtocol, link_kinds: Iterable[str]) -> str | None:
+    """Say where a protocol runs on links that it is not made for, which is simulated all the same.
+
+    Parameters
+    ----------
+    protocol : FlowProtocol
+    link_kinds : iterable of str
+        The kinds of links of the topology; links inside a host do not count.
+
+    Returns
+    -------
+    str or None
+        A warning, or None where it fits.
+    """
+    if not protocol.link_kinds:
+        return None
+    strange = sorted(set(link_kinds) - set(protocol.link_kinds) - _INSIDE_A_HOST - _FITS_ANYTHING)
+    if not strange:
+        return None
+    native = " or ".join(protocol.link_kinds)
+    return (
+        f"{protocol.name} is made for {native} links and runs here on {' and '.join(strange)}: "
+        "its costs are taken as they are, at the bandwidth and latency of the links"
+    )
+
+
+def _definition(name: str, link_kinds: Iterable[str]) -> Definition:
+    if name == "rdma":
+        return INFINIBAND if "infiniband" in set(link_kinds) else ROCE
+    known = _DEFINITIONS.get(_ALIASES.get(name, name))
+    if known is None:
+        raise InputError(Problem(f"there is no protocol {name!r}", nearest(name, PROTOCOLS)))
+    return known
+
+
+def _problems(name: str, value: object) -> list[Problem]:
+    """Return what is wrong with one override."""
+    field = FIELDS.get(name)
+    if field is None:
+        return [Problem(f"a protocol has no {name!r}", nearest(name, FIELDS), (name,))]
+    if field.quantity == "choice":
+        fine, wanted = value in field.choices, f"it is one of {', '.join(field.choices)}"
+    elif field.quantity == "flag":
+        fine, wanted = isinstance(value, bool), "it is true or false"
+    else:
+        fine, wanted = _is_number(field, value), f"it is a number {'above' if field.above else 'of at least'} "
+        wanted += f"{field.least:g}{' ' if field.unit else ''}{field.unit}"
+    return [] if fine else [Problem(f"{field.key} cannot be {value!r}", wanted, (name,))]
+
+
+def _is_number(field: ProtocolField, value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        return False
+    # Only a limit, or the size of what is not cut, may be infinite; a time or a count may not.
+    if math.isinf(value) and field.quantity != "bandwidth" and field.name not in ("mtu_bytes", "payload_bytes"):
+        return False
+    return value > field.least if field.above else value >= field.least

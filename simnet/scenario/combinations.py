@@ -1,0 +1,82 @@
+"""Keys that are each right and together wrong.
+
+These rules look at which keys are given, not at what they hold, so that they are reported together with everything
+else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from simnet.errors import KeyPath, Problem
+from simnet.scenario.models import DISTRIBUTIONS
+from simnet.scenario.yaml_document import Document
+
+__all__ = ["combination_problems"]
+
+
+def combination_problems(document: Document) -> list[Problem]:
+    """Return every impossible combination of keys in a scenario."""
+    return [*_workload(document), *_jitter(document)]
+
+
+def _workload(document: Document) -> Iterator[Problem]:
+    path: KeyPath = ("workload",)
+    given = _given(document.data, path)
+    if given is None:
+        return
+    # A trace may name the model that it is a recording of.
+    kinds = [key for key in given if key in ("model", "file", "trace")]
+    if not (set(kinds) <= {"model", "trace"} and kinds):
+        yield from _exactly_one(document, path, given, ("model", "file", "trace"))
+    yield from _exactly_one(document, path, given, ("batch_size", "global_batch_size"))
+    if "trace" in given and "samples_per_s" in given:
+        message = "samples_per_s stands beside a trace, which is replayed as recorded"
+        yield document.problem((*path, "samples_per_s"), message, "leave it out", at_key=True)
+    if "model" not in given and kinds and "sequence_length" in given:
+        message = "sequence_length stands beside no model"
+        yield document.problem((*path, "sequence_length"), message, "only shipped models have one", at_key=True)
+    if kinds == ["model"] and "gpu" not in given and "samples_per_s" not in given:
+        hint = "name the GPU, or give samples_per_s, the measured rate of one worker"
+        yield document.problem((*path, "gpu"), "'gpu' is missing in workload", hint)
+
+
+def _jitter(document: Document) -> Iterator[Problem]:
+    path: KeyPath = ("training", "jitter")
+    given = _given(document.data, path)
+    if given is None:
+        return
+    distribution = given.get("distribution", "lognormal")
+    wanted = DISTRIBUTIONS.get(distribution) if isinstance(distribution, str) else None
+    if wanted is None:
+        return
+    if wanted not in given:
+        yield document.problem((*path, wanted), f"{wanted!r} is missing in jitter", f"{distribution} needs it")
+    for key in dict.fromkeys(DISTRIBUTIONS.values()):
+        if key in given and key != wanted:
+            message, hint = f"{distribution} jitter has no {key!r}", f"its parameter is {wanted!r}"
+            yield document.problem((*path, key), message, hint, at_key=True)
+
+
+def _exactly_one(
+    document: Document, path: KeyPath, given: Mapping[str, Any], keys: tuple[str, ...]
+) -> Iterator[Problem]:
+    found = [key for key in given if key in keys]
+    names = f"{', '.join(keys[:-1])} and {keys[-1]}"
+    if not found:
+        yield document.problem((*path, keys[0]), f"{path[-1]} has none of {names}", "give one of them")
+    for key in found[1:]:
+        message = f"{path[-1]} has both {found[0]!r} and {key!r}"
+        yield document.problem((*path, key), message, "leave one of them out", at_key=True)
+
+
+def _given(data: Any, path: KeyPath) -> dict[str, Any] | None:
+    """Return the keys at `path` that are not empty, or None where there is no mapping."""
+    for key in path:
+        if not isinstance(data, Mapping):
+            return None
+        data = data.get(key)
+    if not isinstance(data, Mapping):
+        return None
+    return {key: value for key, value in data.items() if value is not None}

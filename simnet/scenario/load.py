@@ -1,0 +1,227 @@
+"""Load a scenario: read, change, validate, build, and report everything that is wrong at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from simnet.errors import InputError, KeyPath, Problem
+from simnet.protocols import FlowProtocol
+from simnet.scenario.build import (
+    build_protocol,
+    build_run,
+    build_topology,
+    build_training,
+    build_workload,
+    worker_count,
+)
+from simnet.scenario.combinations import combination_problems
+from simnet.scenario.locate import find_file
+from simnet.scenario.models import ScenarioSpec
+from simnet.scenario.overrides import Override, apply_overrides, overrides_from_mapping
+from simnet.scenario.protocol_models import protocol_data
+from simnet.scenario.sections import problems_of
+from simnet.scenario.settings import Scenario
+from simnet.scenario.yaml_document import Document, python_document, read_yaml
+from simnet.topology import Topology
+from simnet.workload import RecordedTrace, Workload
+
+__all__ = ["SCENARIO_SUFFIXES", "load_scenario", "parse_scenario", "scenario_data"]
+
+SCENARIO_SUFFIXES = (".yaml", ".yml")
+
+_Built = TypeVar("_Built")
+
+
+def load_scenario(
+    scenario: str | Path | Mapping[str, Any],
+    overrides: Mapping[str, object] | Iterable[Override] = (),
+) -> Scenario:
+    """Return a scenario with everything that it names.
+
+    Parameters
+    ----------
+    scenario : str, Path or mapping
+        A file, the name of a scenario that ships, or the scenario itself as plain data.
+    overrides : mapping or iterable of Override
+        Values to put in before validation, by path: ``{"training.workers": 32}``.
+
+    Raises
+    ------
+    InputError
+        Everything that is wrong with the scenario and with the files that it names.
+    """
+    document, folder, name = _open(scenario)
+    changes = overrides_from_mapping(overrides) if isinstance(overrides, Mapping) else overrides
+    document = apply_overrides(document, changes)
+    parts = _validate(document, name)
+    return _build(document, parts, folder)
+
+
+def parse_scenario(document: Document, name: str = "scenario") -> ScenarioSpec:
+    """Return the validated specification in a document, without opening the files that it names.
+
+    Parameters
+    ----------
+    document : Document
+    name : str
+        Name of the scenario where it gives none.
+
+    Raises
+    ------
+    InputError
+        Everything that is wrong.
+    """
+    parts = _validate(document, name)
+    if parts.spec is None:
+        raise InputError(parts.problems)
+    return parts.spec
+
+
+def scenario_data(spec: ScenarioSpec) -> dict[str, Any]:
+    """Return a specification as plain data, with every default and in a fixed order; parsing it gives it back."""
+    return spec.model_dump(exclude_none=True)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What is left of a scenario that may be wrong in places: each section that is right."""
+
+    spec: ScenarioSpec | None
+    sections: Mapping[str, Any]
+    problems: list[Problem]
+
+
+def _open(scenario: str | Path | Mapping[str, Any]) -> tuple[Document, Path, str]:
+    """Return the document, the folder that its paths are relative to, and the name that it has by default."""
+    if isinstance(scenario, Mapping):
+        return python_document(scenario, ""), Path(), "scenario"
+    if not isinstance(scenario, (str, Path)):
+        hint = "a file name, the name of a scenario that ships, or a mapping is wanted"
+        raise InputError(Problem(f"the scenario is a {type(scenario).__name__}", hint))
+    path = find_file(str(scenario), None, "scenarios", SCENARIO_SUFFIXES)
+    name = re.sub(r"[^\w.+-]", "_", path.stem).lstrip(".+-")[:100] or "scenario"
+    return read_yaml(path), path.parent, name
+
+
+def _validate(document: Document, name: str) -> _Parts:
+    data = document.data
+    if isinstance(data, dict) and data.get("name") is None:
+        data = {"name": name} | {key: value for key, value in data.items() if key != "name"}
+    problems = [*document.problems, *combination_problems(document)]
+    spec = None
+    try:
+        spec = ScenarioSpec.model_validate(data)
+    except ValidationError as error:
+        problems += problems_of(document, ScenarioSpec, error)
+    wrong = {problem.path[0] if problem.path else "" for problem in problems}
+    if spec is not None:
+        sections = {key: getattr(spec, key) for key in ScenarioSpec.model_fields}
+    else:
+        sections = _sections(data, wrong)
+    right = {key: section for key, section in sections.items() if key not in wrong}
+    return _Parts(None if problems else spec, right, _in_order(problems))
+
+
+def _sections(data: Any, wrong: set[Any]) -> dict[str, Any]:
+    """Validate each section on its own."""
+    found: dict[str, Any] = {}
+    if not isinstance(data, dict):
+        return found
+    for key, field in ScenarioSpec.model_fields.items():
+        if key in wrong:
+            continue
+        if data.get(key) is None:
+            found[key] = field.get_default(call_default_factory=True)
+        else:
+            adapter: TypeAdapter[Any] = TypeAdapter(field.rebuild_annotation())
+            found[key] = adapter.validate_python(data[key])
+    return found
+
+
+def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
+    """Build what can be built, so that problems of one part do not hide those of another."""
+    problems = list(parts.problems)
+    sections = parts.sections
+
+    def attempt(path: KeyPath, build: Callable[[], _Built]) -> _Built | None:
+        try:
+            return build()
+        except InputError as error:
+            problems.extend(document.at(path, problem) for problem in error.problems)
+            return None
+
+    topology: Topology | None = None
+    protocol: FlowProtocol | None = None
+    workload: Workload | RecordedTrace | None = None
+    training = None
+    topology_spec, protocol_spec = sections.get("topology"), sections.get("protocol")
+    workload_spec, training_spec = sections.get("workload"), sections.get("training")
+    if topology_spec is not None:
+        topology = attempt(("topology",), lambda: build_topology(topology_spec, folder))
+    if protocol_spec is not None:
+        kinds = topology.compiled.link_kind if topology is not None else ()
+        protocol = attempt(("protocol", protocol_spec.name), lambda: build_protocol(protocol_spec, kinds))
+    if training_spec is not None and topology is not None:
+        dtype = workload_spec.gradient_dtype if workload_spec is not None else "fp32"
+        training = attempt(("training",), lambda: build_training(training_spec, dtype, topology))
+    if workload_spec is not None:
+        if workload_spec.batch_size is not None:
+            workload = attempt(("workload",), lambda: build_workload(workload_spec, 1, folder))
+        elif training_spec is not None and topology is not None:
+            workers = worker_count(training_spec, topology)
+            workload = attempt(("workload",), lambda: build_workload(workload_spec, workers, folder))
+    spec = parts.spec
+    if problems or spec is None or topology is None or protocol is None or workload is None or training is None:
+        raise InputError(_in_order(problems))
+    return Scenario(
+        name=spec.name,
+        fidelity=spec.fidelity,
+        topology=topology,
+        protocol=protocol,
+        workload=workload,
+        training=training,
+        run=build_run(spec.run),
+        baseline_samples_per_s=spec.baseline.samples_per_s if spec.baseline is not None else None,
+        resolved=_resolved(spec, protocol, training.workers, folder),
+    )
+
+
+def _resolved(spec: ScenarioSpec, protocol: FlowProtocol, workers: int, folder: Path) -> dict[str, Any]:
+    """Return the scenario as plain data that gives the same scenario in any folder."""
+    data = scenario_data(spec)
+    data["protocol"] = protocol_data(spec.protocol, protocol)
+    data["training"] = {"workers": workers} | data["training"]
+    data["topology"] = _with_whole_path(data["topology"], folder, "topologies")
+    for key in ("file", "trace"):
+        if key in data["workload"]:
+            data["workload"][key] = _whole_path(data["workload"][key], folder)
+    return data
+
+
+def _with_whole_path(topology: Any, folder: Path, kind: str) -> Any:
+    if isinstance(topology, str):
+        return _whole_path(topology, folder)
+    if "file" in topology:
+        return topology | {"file": _whole_path(topology["file"], folder)}
+    return topology
+
+
+def _whole_path(name: str, folder: Path) -> str:
+    """Return where a file lies; the name of something that ships stays a name."""
+    for place in (folder, Path()):
+        if (place / name).is_file():
+            return str((place / name).resolve())
+    return name
+
+
+def _in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """Sort problems by where they stand; those of other sources keep their order behind them."""
+    unique = dict.fromkeys(problems)
+    sources = list(dict.fromkeys(problem.source for problem in unique))
+    return sorted(unique, key=lambda p: (sources.index(p.source), p.line == 0, p.line, p.column))

@@ -1,0 +1,231 @@
+"""The scenario: every key, its type, its default and what it means.
+
+This is the single source for validation, for ``simnet schema`` and for the documentation. Key names are the contract.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+from pydantic_core import CoreSchema
+
+from simnet.scenario.fields import Flag, Name, Quantity, Real, Text, Whole, Word, refuse, shown
+from simnet.scenario.protocol_models import ProtocolSpec
+from simnet.scenario.sections import Choice, Section
+from simnet.scenario.topology_models import TopologySpec
+from simnet.units import MEBIBYTE
+from simnet.workload import GRADIENT_DTYPES, PRECISIONS
+
+__all__ = [
+    "ArchitectureSpec",
+    "BaselineSpec",
+    "JitterSpec",
+    "RunSpec",
+    "ScenarioSpec",
+    "TrainingSpec",
+    "WorkloadSpec",
+]
+
+MOST_WORKERS = 1_000_000
+MOST_ITERATIONS = 1_000_000
+LARGEST_BATCH = 1_000_000_000
+
+
+class WorkloadSpec(Section):
+    """What is trained, and how long it computes."""
+
+    model: Annotated[str, Text("the name of a model")] | None = Field(
+        None,
+        description="A shipped model: resnet50, inception_v3, bert_base, … One of model, file and trace is given.",
+    )
+    file: Annotated[str, Text("a file name")] | None = Field(
+        None, description="An own workload, CSV or YAML: one row a layer. A path relative to the scenario's folder."
+    )
+    trace: Annotated[str, Text("a file name")] | None = Field(
+        None,
+        description="A recorded trace, CSV, replayed as recorded; model beside it says which gradients there are.",
+    )
+    gpu: Annotated[str, Text("the name of a GPU")] | None = Field(
+        None, description="GPU whose measured throughput gives the compute time; not needed with samples_per_s."
+    )
+    batch_size: Annotated[int, Whole(1, LARGEST_BATCH)] | None = Field(
+        None, description="Samples per worker and iteration. One of batch_size and global_batch_size is given."
+    )
+    global_batch_size: Annotated[int, Whole(1, LARGEST_BATCH)] | None = Field(
+        None, description="Samples per iteration over all workers, a multiple of their number."
+    )
+    precision: Annotated[str, Word(PRECISIONS)] = Field("fp32", description="Number format of the computation.")
+    sequence_length: Annotated[int, Whole(1, 1_000_000)] | None = Field(
+        None, description="Tokens per sample, for models of text; the model's own default where not given."
+    )
+    gradient_dtype: Annotated[str, Word(GRADIENT_DTYPES)] = Field(
+        "fp32", description="Number format of the gradients on the wire, whatever the precision."
+    )
+    samples_per_s: Annotated[float, Real(minimum=1e-6, maximum=1e12)] | None = Field(
+        None, description="Measured rate of one worker without communication [samples/s]; overrides the table."
+    )
+
+
+class NoOptions(Section):
+    """An architecture without options."""
+
+
+class StarSpec(Section):
+    """All gradients go to one rank, that adds them up and sends the sum back."""
+
+    hub: Annotated[int, Whole(0, MOST_WORKERS)] = Field(0, description="Rank that all others send to.")
+
+
+class MeshSpec(Section):
+    """Every rank exchanges with every other."""
+
+    exchange: Annotated[str, Word(("scatter", "full"))] = Field(
+        "scatter",
+        description="scatter: each rank reduces its share and hands it out; full: all send everything to all.",
+    )
+
+
+class ParameterServerSpec(Section):
+    """Workers push gradients to servers and pull parameters back."""
+
+    servers: Annotated[int, Whole(1, MOST_WORKERS)] = Field(
+        1, description="Number of servers; they are the ranks behind the workers, and parameters are cut evenly."
+    )
+
+
+class ArchitectureSpec(Choice):
+    """How gradients are exchanged."""
+
+    ring: NoOptions | None = Field(None, description="Ring all-reduce.")
+    star: StarSpec | None = Field(None, description="Star all-reduce, with its hub a rank.")
+    tree: NoOptions | None = Field(None, description="Binomial-tree reduce, then broadcast.")
+    butterfly: NoOptions | None = Field(None, description="Recursive doubling, with a fold where not a power of two.")
+    mesh: MeshSpec | None = Field(None, description="Direct exchange between all ranks.")
+    parameter_server: ParameterServerSpec | None = Field(None, description="Parameter servers on ranks of their own.")
+
+
+DISTRIBUTIONS = {"lognormal": "sigma", "normal": "sigma", "uniform": "half_width", "exponential": "scale"}
+"""Distribution of jitter and the name of its one parameter."""
+
+
+class JitterSpec(Section):
+    """A random factor on the compute time of each worker in each iteration."""
+
+    distribution: Annotated[str, Word(tuple(DISTRIBUTIONS))] = Field(
+        "lognormal",
+        description="lognormal: exp(sigma z - sigma²/2); normal: 1 + sigma z, at least 0; uniform: between "
+        "1 - half_width and 1 + half_width; exponential: 1 + scale x, x with mean 1. All but the last have mean 1.",
+    )
+    sigma: Annotated[float, Real(minimum=0, maximum=10)] | None = Field(
+        None, description="lognormal: standard deviation of the logarithm; normal: standard deviation. Relative."
+    )
+    half_width: Annotated[float, Real(minimum=0, maximum=1)] | None = Field(
+        None, description="uniform: largest deviation from 1. Relative."
+    )
+    scale: Annotated[float, Real(minimum=0, maximum=1e6)] | None = Field(
+        None, description="exponential: mean of what is added. Relative."
+    )
+
+
+class SpeedFactors:
+    """Relative speeds of workers: a list with one for each, or a mapping from rank to speed."""
+
+    speed = Real(above=0, maximum=1e6)
+    rank = Whole(0, MOST_WORKERS)
+
+    def check(self, value: object) -> dict[int, float] | tuple[float, ...]:
+        """Return the factors or refuse them."""
+        if isinstance(value, (list, tuple)):
+            return tuple(self._each(place, item) for place, item in enumerate(value))
+        if not isinstance(value, dict):
+            refuse(f"is {shown(value)}", "a list with one speed a worker, or a mapping {rank: speed}, is wanted")
+        factors: dict[int, float] = {}
+        for key, item in value.items():
+            rank = int(key) if isinstance(key, str) and key.isdecimal() and key.isascii() and len(key) < 20 else key
+            if not isinstance(rank, int) or not 0 <= rank <= MOST_WORKERS:
+                refuse(f"has the key {shown(key)}", "the number of a rank, from 0, is wanted", key=key)
+            factors[rank] = self._each(key, item)
+        return dict(sorted(factors.items()))
+
+    def _each(self, key: object, value: object) -> float:
+        from pydantic_core import PydanticCustomError
+
+        try:
+            return self.speed.check(value)
+        except PydanticCustomError as error:
+            context = error.context or {}
+            refuse(f"holds {shown(value)}", context["hint"], key=key)  # type: ignore[arg-type]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+        from simnet.scenario.fields import core_schema_of
+
+        return core_schema_of(self.check)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
+        speed = {"type": "number", "exclusiveMinimum": 0, "maximum": self.speed.maximum}
+        by_rank = {"type": "object", "patternProperties": {r"^\d+$": speed}, "additionalProperties": False}
+        return {"anyOf": [{"type": "array", "items": speed}, by_rank]}
+
+
+class TrainingSpec(Section):
+    """Who trains, and how they keep in step."""
+
+    workers: Annotated[int, Whole(1, MOST_WORKERS)] | None = Field(
+        None, description="Number of workers; the first ranks of the topology. All ranks where not given."
+    )
+    architecture: ArchitectureSpec = Field(
+        default_factory=lambda: ArchitectureSpec(ring=NoOptions()),
+        description="How gradients are exchanged: ring, star, tree, butterfly, mesh or parameter_server.",
+    )
+    sync: Annotated[str, Word(("bsp",))] = Field(
+        "bsp", description="bsp: all workers finish an iteration before one begins the next."
+    )
+    bucket_size: Annotated[float, Quantity("size", positive=True)] = Field(
+        25.0 * MEBIBYTE,
+        description="Gradients are sent in buckets of at least this size; '1 B' sends every tensor alone.",
+    )
+    overlap: Annotated[bool, Flag()] = Field(
+        True, description="Send a bucket as soon as it is ready, during the backward pass, or all after it."
+    )
+    jitter: JitterSpec | None = Field(None, description="Random variation of the compute time; none where not given.")
+    speed_factors: Annotated[dict[int, float] | tuple[float, ...], SpeedFactors()] = Field(
+        default_factory=dict,
+        description="Relative speed of workers, 1 where not given: a list, or {rank: factor}; 0.5 takes twice as long.",
+    )
+
+
+class RunSpec(Section):
+    """How long is simulated and measured."""
+
+    iterations: Annotated[int, Whole(1, MOST_ITERATIONS)] = Field(10, description="Measured iterations.")
+    warmup: Annotated[int, Whole(0, MOST_ITERATIONS)] = Field(1, description="Iterations before those, not measured.")
+    seed: Annotated[int, Whole(0, 2**53)] = Field(0, description="Seed of all random streams.")
+
+
+class BaselineSpec(Section):
+    """What speedup refers to."""
+
+    samples_per_s: Annotated[float, Real(above=0)] = Field(
+        description="Throughput that counts as speedup 1 [samples/s]."
+    )
+
+
+class ScenarioSpec(Section):
+    """A training run on a cluster."""
+
+    name: Annotated[str, Name()] = Field(
+        "scenario", description="Name in tables and of the result's folder; the file's name where not given."
+    )
+    topology: TopologySpec = Field(
+        description="The cluster: a shipped name, a file, {file: FILE, defaults: {…}}, or a generator with options."
+    )
+    protocol: ProtocolSpec = Field(description="The transport: a name, or {name: {what differs from its defaults}}.")
+    fidelity: Annotated[str, Word(("flow",))] = Field("flow", description="flow: messages share links max-min fairly.")
+    workload: WorkloadSpec = Field(description="What is trained, and how long it computes.")
+    training: TrainingSpec = Field(default_factory=TrainingSpec, description="Who trains, and how they keep in step.")
+    run: RunSpec = Field(default_factory=RunSpec, description="How long is simulated and measured.")
+    baseline: BaselineSpec | None = Field(
+        None,
+        description="What speedup refers to; one worker of the fastest group without communication where not given.",
+    )

@@ -1,0 +1,154 @@
+"""Change single values of a scenario before it is validated: ``--set training.workers=32``.
+
+A path names keys and positions in lists, with dots between them. Where the scenario has the short form of a choice
+(``protocol: tcp``), a path may go on into it (``protocol.tcp.mtu``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from simnet.errors import InputError, KeyPath, Problem
+from simnet.scenario.fields import shown
+from simnet.scenario.yaml_document import Document, Place, parse_yaml, python_document
+
+__all__ = ["Override", "apply_overrides", "override_from_text", "overrides_from_mapping"]
+
+# Where text stands for a mapping, the key that it stands for; none: the text is itself the key.
+_SHORT_FORMS: dict[KeyPath, str | None] = {
+    ("protocol",): None,
+    ("training", "architecture"): None,
+    ("topology",): "file",
+}
+
+
+@dataclass(frozen=True)
+class Override:
+    """One value to be put into a scenario.
+
+    Attributes
+    ----------
+    path : keys from the root; positions in lists are still text
+    document : the value, and where it was written
+    """
+
+    path: tuple[str, ...]
+    document: Document
+
+
+def override_from_text(text: str, option: str = "--set") -> Override:
+    """Return the override that ``PATH=VALUE`` asks for; the value is YAML.
+
+    Parameters
+    ----------
+    text : str
+    option : str
+        The option it was given to, for messages.
+
+    Raises
+    ------
+    InputError
+        No ``=``, no path, or a value that is not YAML.
+
+    Examples
+    --------
+    >>> override_from_text("training.workers=32").path
+    ('training', 'workers')
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        hint = "write it like training.workers=32"
+        raise InputError(Problem(f"{shown(text)} names no key and value", hint, source=option))
+    path = _path(name.strip(), option)
+    return Override(path, parse_yaml(value, f"{option} {'.'.join(path)}"))
+
+
+def overrides_from_mapping(values: Mapping[str, object]) -> list[Override]:
+    """Return the overrides of a mapping from path to value, such as ``{"training.workers": 32}``.
+
+    Raises
+    ------
+    InputError
+        A path that is not text or has an empty part.
+    """
+    return [
+        Override(_path(path, "overrides"), replace(python_document(value, "overrides"), places=_nowhere("overrides")))
+        for path, value in values.items()
+    ]
+
+
+def apply_overrides(document: Document, overrides: Iterable[Override]) -> Document:
+    """Return a document with values replaced, the later override on top of the earlier.
+
+    Raises
+    ------
+    InputError
+        Paths that lead nowhere: through a value that is no mapping, or past the end of a list; all of them.
+    """
+    refused: list[Problem] = []
+    for override in overrides:
+        try:
+            document = _apply(document, override)
+        except InputError as error:
+            refused.extend(error.problems)
+    if refused:
+        raise InputError([*document.problems, *refused])
+    return document
+
+
+def _path(text: object, source: str) -> tuple[str, ...]:
+    parts = tuple(text.split(".")) if isinstance(text, str) else ()
+    if not parts or not all(part.strip() for part in parts) or len(parts) > 20:
+        hint = "write it like training.workers"
+        raise InputError(Problem(f"{shown(text)} is not the path of a key", hint, source=source))
+    return parts
+
+
+def _nowhere(source: str) -> dict[KeyPath, Place]:
+    return {(): Place(source, (), 0, 0, 0, 0)}
+
+
+def _apply(document: Document, override: Override) -> Document:
+    below = override.document
+    places = dict(document.places)
+    new_place = below.places.get((), Place(below.source, (), 0, 0, 0, 0))
+
+    def put(node: Any, path: KeyPath, rest: tuple[str, ...]) -> Any:
+        if not rest:
+            for known in [known for known in places if known[: len(path)] == path]:
+                del places[known]
+            places.update({(*path, *inner): place for inner, place in below.places.items()})
+            places[path] = new_place
+            return below.data
+        part, *others = rest
+        if isinstance(node, str) and path in _SHORT_FORMS:
+            key = _SHORT_FORMS[path]
+            node, places[*path, key or node] = {key: node} if key else {node: {}}, places.get(path, new_place)
+        if node is None:
+            node = {}
+            places[path] = new_place
+        if isinstance(node, list):
+            position = int(part) if part.isdecimal() and len(part) < 10 else len(node)
+            if position >= len(node):
+                known = f"positions from 0 to {len(node) - 1} are there" if node else "the list is empty"
+                raise InputError(_refused(below.source, f"{_dotted(path)} has no position {part!r}", known))
+            return [*node[:position], put(node[position], (*path, position), tuple(others)), *node[position + 1 :]]
+        if not isinstance(node, dict):
+            raise InputError(
+                _refused(below.source, f"{_dotted(path)} is {shown(node)}", f"so there is no {part!r} to set below it")
+            )
+        name: str | int = int(part) if part.isdecimal() and len(part) < 10 and int(part) in node else part
+        return {**node, name: put(node.get(name), (*path, name), tuple(others))}
+
+    data = put(document.data, (), override.path)
+    return Document(data, document.source, places, (*document.problems, *below.problems))
+
+
+def _refused(source: str, message: str, hint: str) -> Problem:
+    return Problem(message, hint, source=source)
+
+
+def _dotted(path: KeyPath) -> str:
+    return ".".join(str(key) for key in path) or "the scenario"

@@ -1,0 +1,200 @@
+"""What the models of a scenario have in common, and how pydantic's findings become problems in plain words.
+
+A `Section` is a mapping with known keys. A `Choice` is a mapping with exactly one of its keys, which may also be
+written as the bare name: ``ring`` for ``{ring: {}}``. In both an empty value (``null``) means the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, get_args
+
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, model_serializer, model_validator
+from pydantic_core import CoreSchema, ErrorDetails
+from pydantic_core.core_schema import SerializerFunctionWrapHandler
+
+from simnet.errors import KeyPath, Problem
+from simnet.scenario.fields import hint_at, refuse, shown
+from simnet.scenario.yaml_document import Document
+
+__all__ = ["Choice", "Section", "label", "one_key", "problems_of", "section_of", "unknown_key"]
+
+
+class Section(BaseModel):
+    """A mapping with known keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_empty(cls, value: Any) -> Any:
+        if isinstance(value, BaseModel):
+            return value
+        if not isinstance(value, Mapping):
+            refuse(f"is {shown(value)}", f"a mapping is wanted, with keys out of {', '.join(cls.model_fields)}")
+        optional = {key for key, field in cls.model_fields.items() if not field.is_required()}
+        return {key: item for key, item in value.items() if item is not None or key not in optional}
+
+
+class Choice(Section):
+    """A mapping with one of its keys, or that key alone; each field is a `Section` or None."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_key(cls, value: Any) -> Any:
+        if isinstance(value, BaseModel):
+            return value
+        if isinstance(value, str):
+            if value not in cls.model_fields:
+                refuse(f"is {shown(value)}", hint_at(value, cls.model_fields))
+            return {value: {}}
+        return one_key(value, list(cls.model_fields))
+
+    @property
+    def name(self) -> str:
+        """The one key that is given."""
+        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+
+    @property
+    def options(self) -> Any:
+        """What is below it."""
+        return getattr(self, self.name)
+
+    @model_serializer(mode="wrap")
+    def _short(self, handler: SerializerFunctionWrapHandler) -> Any:
+        data = {key: options for key, options in handler(self).items() if options is not None}
+        return self.name if not any(data.values()) else data
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        made = handler.resolve_ref_schema(handler(schema))
+        names = {"type": "string", "enum": list(cls.model_fields)}
+        one = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": False}
+        return {"title": cls.__name__, "anyOf": [names, one | {"properties": made["properties"]}]}
+
+
+def one_key(value: Any, known: list[str], beside: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+    """Return a mapping that has exactly one of the known keys, or refuse it.
+
+    Parameters
+    ----------
+    value : object
+        What stands in the scenario.
+    known : list of str
+        The keys of which one is wanted.
+    beside : mapping
+        Keys that may stand beside it, each with the one that it may stand beside.
+    """
+    if not isinstance(value, Mapping) or not value:
+        refuse(
+            f"is {shown(value) if value else 'empty'}",
+            f"a name, or {{name: {{option: value}}}}, is wanted; {hint_at('', known)}",
+        )
+    for key in value:
+        if key not in known and key not in beside:
+            refuse(f"does not know {shown(key)}", hint_at(str(key), known), key=key)
+    names = [key for key in value if key in known]
+    if len(names) > 1:
+        refuse(f"names both {names[0]!r} and {names[1]!r}", "one of them is wanted", key=names[1])
+    for key in value:
+        if key in beside and beside[key] not in names:
+            refuse(f"has {key!r}", f"it goes with {beside[key]!r} only", key=key)
+    return {key: {} if options is None else options for key, options in value.items()}
+
+
+def label(path: KeyPath) -> str:
+    """Return what a message calls a place: the last key, with positions in a list behind it.
+
+    Examples
+    --------
+    >>> label(("training", "speed_factors", 3))
+    'speed_factors[3]'
+    """
+    named = max((place for place, key in enumerate(path) if isinstance(key, str)), default=-1)
+    positions = "".join(f"[{key}]" for key in path[named + 1 :])
+    return (str(path[named]) if named >= 0 else "the document") + positions
+
+
+def section_of(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:
+    """Return the model that describes what is at `path`, or None where it is not a mapping with known keys."""
+    for key in path:
+        field = model.model_fields.get(key) if isinstance(key, str) else None
+        below = _section_in(field.annotation) if field else None
+        if below is None:
+            return None
+        model = below
+    return model
+
+
+def _section_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _section_in(part))), None)
+
+
+def problems_of(
+    document: Document, model: type[BaseModel], error: ValidationError, below: KeyPath = ()
+) -> list[Problem]:
+    """Return everything that pydantic found, in plain words and with places.
+
+    Parameters
+    ----------
+    document : Document
+        What was validated.
+    model : type
+        The model it was validated with.
+    error : ValidationError
+    below : tuple of str or int
+        Where in the document the validated value stands.
+    """
+    return [_problem(document, model, detail, below) for detail in error.errors(include_url=False)]
+
+
+def _problem(document: Document, model: type[BaseModel], detail: ErrorDetails, below: KeyPath) -> Problem:
+    inner: KeyPath = detail["loc"]
+    path = (*below, *inner)
+    match detail["type"]:
+        case "simnet":
+            context = detail["ctx"]
+            return _refused(document, path, context["message"], context["hint"], context["key"])
+        case "missing":
+            field = (section_of(model, inner[:-1]) or model).model_fields[str(inner[-1])]
+            wanted = (field.description or "").partition(":")[0].rstrip(".")
+            return document.problem(
+                path, f"{label(path)!r} is missing{_in(path)}", f"wanted: {wanted[:1].lower()}{wanted[1:]}"
+            )
+        case "extra_forbidden" | "invalid_key":
+            known = list((section_of(model, inner[:-1]) or model).model_fields)
+            return unknown_key(document, path, known)
+        case "list_type" | "tuple_type":
+            return document.problem(path, f"{label(path)} is {shown(detail['input'])}", "a list is wanted, like [4, 4]")
+    # Nothing known leads here; what pydantic says is better than nothing.
+    return document.problem(path, f"{label(path)} is {shown(detail.get('input'))}: {detail['msg']}")
+
+
+def _refused(document: Document, path: KeyPath, message: str, hint: str, key: str | int | None) -> Problem:
+    subject = label(path)
+    said = f"{subject} {message}" if message.split()[0] in _VERBS else f"{subject}: {message}"
+    if key is not None:
+        return document.problem((*path, key), said, hint, at_key=True)
+    return document.problem(path, said, hint)
+
+
+_VERBS = ("is", "has", "names", "does", "needs", "holds", "comes", "cannot", "asks")
+
+
+def unknown_key(document: Document, path: KeyPath, known: list[str]) -> Problem:
+    """Return the problem of a key that is not among the known ones."""
+    key = path[-1]
+    hint = hint_at(str(key), known)
+    if isinstance(key, str) and ":" in key:
+        name, _, value = key.partition(":")
+        hint = f"write '{name}: {value.strip()}', with a space behind the colon"
+    if key == "<<":
+        hint = "YAML 1.2 has no merge keys"
+    return document.problem(path, f"unknown key {shown(key)}{_in(path)}", hint, at_key=True)
+
+
+def _in(path: KeyPath) -> str:
+    return f" in {label(path[:-1])}" if len(path) > 1 else ""

@@ -1,0 +1,430 @@
+"""YAML text as plain data, with the place of every key and value.
+
+The rules are those of YAML 1.2's core schema (https://yaml.org/spec/1.2.2/, chapter 10.3): ``on``, ``yes`` and ``no``
+are text, ``010`` is ten, ``0o10`` eight, ``1e9`` a number. PyYAML reads the text and finds the places; it follows YAML
+1.1 in what a scalar means, so that part is decided here. Beyond the core schema nothing is read: no tags that build
+objects, no merge keys.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from simnet.errors import InputError, KeyPath, Problem
+
+__all__ = ["Document", "Place", "parse_yaml", "python_document", "read_yaml"]
+
+LARGEST_FILE = 16_000_000  # bytes
+DEEPEST = 40  # mappings and lists inside each other
+MOST_VALUES = 500_000  # after aliases are expanded
+LONGEST_NUMBER = 400  # characters
+
+_TAG = "tag:yaml.org,2002:"
+_LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_NULL = re.compile(r"~|null|Null|NULL|")
+_BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(
+    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
+_SCALARS = {
+    f"{_TAG}{name}": rule
+    for name, rule in zip(("null", "bool", "int", "float"), (_NULL, _BOOL, _INT, _FLOAT), strict=True)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a key and its value stand in a text; lines and columns count from 1.
+
+    The root and the elements of a list have no key; theirs is the value's place.
+    """
+
+    source: str
+    lines: tuple[str, ...]
+    key_line: int
+    key_column: int
+    line: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Document:
+    """Plain data (mappings, lists, text, numbers, booleans, None) and where each piece was written.
+
+    Attributes
+    ----------
+    data : the value at the root
+    source : file name, or where else the text came from
+    places : for each key path that was written as text, its `Place`
+    problems : what was wrong and could be passed over, such as a key given twice
+    """
+
+    data: Any
+    source: str
+    places: Mapping[KeyPath, Place] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+    def problem(self, path: KeyPath, message: str, hint: str = "", *, at_key: bool = False) -> Problem:
+        """Return a problem at a path.
+
+        Parameters
+        ----------
+        path : tuple of str or int
+            Where nothing was written there, the place of the mapping around it is shown.
+        message, hint : str
+            What is wrong and what would be right.
+        at_key : bool
+            Point at the key and not at its value.
+        """
+        known = path
+        while known and known not in self.places:
+            known = known[:-1]
+        place = self.places.get(known)
+        if place is None:
+            return Problem(message, hint, path, self.source)
+        if place.line == 0:
+            return Problem(message, hint, path, place.source)
+        key = at_key or (known != path and isinstance(self._value(known), (dict, list)))
+        line, column = (place.key_line, place.key_column) if key else (place.line, place.column)
+        return _problem_at(place.lines, place.source, message, hint, line, column, path)
+
+    def _value(self, path: KeyPath) -> Any:
+        """Return the value at a path that is known to lead somewhere."""
+        value = self.data
+        for key in path:
+            value = value[key]
+        return value
+
+    def at(self, path: KeyPath, problem: Problem) -> Problem:
+        """Return a problem whose path is counted from `path` on with its place; one from another source as it is."""
+        if problem.source:
+            return problem
+        return self.problem((*path, *problem.path), problem.message, problem.hint)
+
+    def checked(self) -> Document:
+        """Return the document itself, or raise `InputError` when it has problems."""
+        if self.problems:
+            raise InputError(self.problems)
+        return self
+
+
+def read_yaml(path: Path, source: str = "") -> Document:
+    """Return the document in a file.
+
+    Parameters
+    ----------
+    path : Path
+    source : str
+        The file's name in messages; as in `path` where empty.
+
+    Raises
+    ------
+    InputError
+        Missing, a directory, not UTF-8, not YAML.
+    """
+    source = source or str(path)
+    try:
+        if path.is_dir():
+            raise InputError(Problem("is a directory", "a YAML file is wanted", source=source))
+        if not path.exists():
+            raise InputError(Problem("there is no such file", source=source))
+        if not path.is_file():
+            raise InputError(Problem("is not a regular file", "a YAML file is wanted", source=source))
+        size = path.stat().st_size
+        if size > LARGEST_FILE:
+            raise InputError(Problem(f"is {size} bytes long", f"at most {LARGEST_FILE} are read", source=source))
+        content = path.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(Problem(f"cannot be read: {reason}", source=source)) from None
+    except ValueError:
+        raise InputError(Problem("is not a file name", source=ascii(source))) from None
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode("utf-8-sig", "replace")
+        lines = _LINE_END.split(before)
+        message = f"is not UTF-8 text (byte 0x{content[error.start]:02x})"
+        raise InputError(
+            Problem(message, "save the file as UTF-8", source=source, line=len(lines), column=len(lines[-1]) + 1)
+        ) from None
+    return parse_yaml(text, source)
+
+
+def parse_yaml(text: str, source: str) -> Document:
+    """Return the document in a text.
+
+    Parameters
+    ----------
+    text : str
+    source : str
+        What messages call the text: a file name, or the option it was given to.
+
+    Raises
+    ------
+    InputError
+        Where the text cannot be read at all. What can be passed over is in the document's `problems`.
+
+    Examples
+    --------
+    >>> parse_yaml("{on: 010, rate: 1e3}", "--set x").data
+    {'on': 10, 'rate': 1000.0}
+    """
+    lines = tuple(_LINE_END.split(text))
+    try:
+        # A loader checks the characters of the whole text when it is made.
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+        finally:
+            loader.dispose()
+    except yaml.reader.ReaderError as error:
+        before = _LINE_END.split(text[: error.position])
+        message, place = f"the character {error.character!r} may not stand in YAML", (len(before), len(before[-1]) + 1)
+        if isinstance(error.character, int):
+            message = f"the character U+{error.character:04X} may not stand in YAML"
+        raise InputError(_problem_at(lines, source, message, "", *place)) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+        raise InputError(_problem_at(lines, source, *_plain_words(error), line, column)) from None
+    except RecursionError:
+        raise InputError(Problem("is nested too deeply", source=source)) from None
+    reader = _Reader(source, lines)
+    data = reader.value(node, ()) if node is not None else None
+    return Document(data, source, reader.places, tuple(reader.problems))
+
+
+def python_document(data: object, source: str) -> Document:
+    """Return a document of Python values, which have no place in a text.
+
+    Tuples count as lists; what YAML could not hold is a problem, and None stands for it.
+    """
+    problems: list[Problem] = []
+    count = 0
+
+    def plain(value: object, path: KeyPath) -> object:
+        nonlocal count
+        count += 1
+        if len(path) > DEEPEST or count > MOST_VALUES:
+            raise InputError(Problem("is nested too deeply or too large", path=path[:5], source=source))
+        if value is None or isinstance(value, (bool, int, float)) or (isinstance(value, str) and _is_text(value)):
+            return value
+        if isinstance(value, Mapping):
+            wrong = [key for key in value if not isinstance(key, (str, int)) or isinstance(key, bool)]
+            problems.extend(
+                Problem(f"the key {key!r} is neither text nor a whole number", path=path, source=source)
+                for key in wrong
+            )
+            return {key: plain(item, (*path, key)) for key, item in value.items() if key not in wrong}
+        if isinstance(value, (list, tuple)):
+            return [plain(item, (*path, place)) for place, item in enumerate(value)]
+        if isinstance(value, Path):
+            return str(value)
+        if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a number of numpy's
+            return plain(value.item(), path)
+        if hasattr(value, "tolist"):
+            return plain(value.tolist(), path)
+        message = f"a {type(value).__name__} cannot stand in a scenario"
+        problems.append(Problem(message, "give text, numbers, lists or mappings", path, source))
+        return None
+
+    return Document(plain(data, ()), source, {}, tuple(problems))
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's reader with the scalars of YAML 1.2 and a limit on depth."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 (PyYAML's own table)
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(problem=f"more than {DEEPEST} levels inside each other", problem_mark=mark)
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+for _name, _rule in _SCALARS.items():
+    _Loader.add_implicit_resolver(_name, re.compile(rf"(?:{_rule.pattern})\Z"), None)
+
+
+class _Reader:
+    """Turns PyYAML's nodes into data, and notes places and problems."""
+
+    def __init__(self, source: str, lines: tuple[str, ...]) -> None:
+        self.source = source
+        self.lines = lines
+        self.places: dict[KeyPath, Place] = {}
+        self.problems: list[Problem] = []
+        self._open: set[int] = set()
+        self._values = 0
+
+    def value(self, node: yaml.Node, path: KeyPath, key: yaml.Node | None = None) -> Any:
+        start, key_start = node.start_mark, (key or node).start_mark
+        self.places[path] = Place(
+            self.source, self.lines, key_start.line + 1, key_start.column + 1, start.line + 1, start.column + 1
+        )
+        self._values += 1
+        if self._values > MOST_VALUES:
+            raise InputError(self._problem(node, path, f"more than {MOST_VALUES} values, counting aliases"))
+        if id(node) in self._open:
+            raise InputError(self._problem(node, path, "an alias stands inside what it repeats"))
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, path)
+        if len(path) >= DEEPEST:  # reached through aliases only: the loader counts what is written
+            raise InputError(self._problem(node, path, f"more than {DEEPEST} levels inside each other"))
+        self._open.add(id(node))
+        try:
+            if isinstance(node, yaml.SequenceNode):
+                self._refuse_tag(node, path, "seq")
+                return [self.value(child, (*path, place)) for place, child in enumerate(node.value)]
+            self._refuse_tag(node, path, "map")
+            return dict(self._entries(node, path))
+        finally:
+            self._open.discard(id(node))
+
+    def _entries(self, node: yaml.Node, path: KeyPath) -> Iterator[tuple[str | int, Any]]:
+        first_line: dict[str | int, int] = {}
+        for key_node, value_node in node.value:
+            key = self._scalar(key_node, path) if isinstance(key_node, yaml.ScalarNode) else None
+            if not isinstance(key, (str, int)) or isinstance(key, bool):
+                message, hint = "a list or mapping cannot be a key", ""
+                if isinstance(key_node, yaml.ScalarNode):
+                    message = f"the key {key_node.value or 'null'!a} is neither text nor a whole number"
+                    hint = "put it in quotes if text is meant"
+                self.problems.append(self._problem(key_node, path, message, hint))
+                continue
+            if key in first_line:
+                hint = f"it was given on line {first_line[key]} before"
+                self.problems.append(self._problem(key_node, (*path, key), f"the key {key!r} is given twice", hint))
+                continue
+            first_line[key] = key_node.start_mark.line + 1
+            yield key, self.value(value_node, (*path, key), key_node)
+
+    def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> str | int | float | bool | None:
+        tag, text = node.tag, node.value
+        if tag == f"{_TAG}str":
+            if not _is_text(text):
+                self.problems.append(self._problem(node, path, "half a character (a surrogate) is not text"))
+                return None
+            return str(text)
+        rule = _SCALARS.get(tag)
+        if rule is None:
+            self._refuse_tag(node, path, "")
+            return None
+        if not rule.fullmatch(text):
+            self.problems.append(self._problem(node, path, f"{text!r} is not of type {tag.removeprefix(_TAG)}"))
+            return None
+        if rule is _NULL:
+            return None
+        if rule is _BOOL:
+            return str(text).lower() == "true"
+        if len(text) > LONGEST_NUMBER:
+            self.problems.append(self._problem(node, path, f"a number of {len(text)} digits is too long"))
+            return None
+        return _integer(text) if rule is _INT else _float(text)
+
+    def _refuse_tag(self, node: yaml.Node, path: KeyPath, allowed: str) -> None:
+        if node.tag != f"{_TAG}{allowed}":
+            shown = node.tag.replace(_TAG, "!!")
+            self.problems.append(self._problem(node, path, f"the tag {shown!r} is not allowed", "leave it out"))
+
+    def _problem(self, node: yaml.Node, path: KeyPath, message: str, hint: str = "") -> Problem:
+        mark = node.start_mark
+        return _problem_at(self.lines, self.source, message, hint, mark.line + 1, mark.column + 1, path)
+
+
+def _is_text(text: str) -> bool:
+    """Tell whether a text has no halves of characters, which could not be printed."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _integer(text: str) -> int:
+    base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+    return int(text[2:] if base != 10 else text, base)
+
+
+def _float(text: str) -> float:
+    lowered = text.lower()
+    if lowered.endswith(".inf"):
+        return -math.inf if lowered.startswith("-") else math.inf
+    return math.nan if lowered == ".nan" else float(text)
+
+
+def _problem_at(
+    lines: tuple[str, ...], source: str, message: str, hint: str, line: int, column: int, path: KeyPath = ()
+) -> Problem:
+    # The end of a text that ends with a line end is shown at the end of its last line.
+    if line > 1 and line >= len(lines) and not lines[-1]:
+        line = len(lines) - 1
+        column = len(lines[line - 1]) + 1
+    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    # What is printed on a terminal must not steer it.
+    text = "".join(letter if letter.isprintable() or letter == "\t" else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    return Problem(message, hint, path, source, line, column, text)
+
+
+def _plain_words(error: yaml.MarkedYAMLError) -> tuple[str, str]:
+    """Return PyYAML's complaint and a hint for the mistakes that people make."""
+    said = (error.problem or "cannot be read as YAML").strip()
+    if error.context and error.context.startswith("found duplicate anchor"):
+        said = error.context
+    for beginning, message, hint in _COMPLAINTS:
+        if said.startswith(beginning):
+            return message, hint
+    message = said.replace("<", "").replace(">", "")
+    context = f" {error.context}" if error.context else ""
+    return f"not YAML{context}: {message}", ""
+
+
+_COMPLAINTS = (
+    (
+        "mapping values are not allowed",
+        "a second colon stands in this line, or the line is indented wrongly",
+        "put text that contains ': ' in quotes",
+    ),
+    (
+        "could not find expected ':'",
+        "a key without a colon",
+        "write 'key: value'",
+    ),
+    (
+        "found character '\\t'",
+        "a tab where YAML wants spaces",
+        "indent with spaces",
+    ),
+    (
+        "expected a single document",
+        "a second document begins here",
+        "one document a file is wanted",
+    ),
+    ("but found another document", "a second document begins here", "one document a file is wanted"),
+    ("found duplicate anchor", "an anchor with this name was set before", "give each anchor its own name"),
+    ("more than", f"more than {DEEPEST} levels inside each other", ""),
+    (
+        "expected ',' or '}'",
+        "a mapping '{' that is not closed, or an entry without a comma before it",
+        "write '{key: value, key: value}'",
+    ),
+    (
+        "expected ',' or ']'",
+        "a list '[' that is not closed, or an element without a comma before it",
+        "write '[value, value]'",
+    ),
+)

@@ -1,0 +1,49 @@
+"""Topologies: what a cluster is made of, where it is read from, and which way messages go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from simnet.topology.building import Cable, HostSpec
+from simnet.topology.files import TOPOLOGY_SUFFIXES, load_topology_file, save_topology, topology_from_graph
+from simnet.topology.model import LINK_KINDS, NODE_KINDS, CompiledTopology, Topology, compile_topology
+from simnet.topology.routing import Router, ecmp_hash
+from simnet.topology.summary import bisection_bandwidth, oversubscription, summary_lines, topology_summary
+from simnet.topology.switched import dragonfly, fat_tree, leaf_spine, rail_optimised, star
+from simnet.topology.switchless import full_mesh, nvlink_node, ring, torus
+
+__all__ = [
+    "GENERATORS",
+    "LINK_KINDS",
+    "NODE_KINDS",
+    "TOPOLOGY_SUFFIXES",
+    "Cable",
+    "CompiledTopology",
+    "HostSpec",
+    "Router",
+    "Topology",
+    "bisection_bandwidth",
+    "compile_topology",
+    "dragonfly",
+    "ecmp_hash",
+    "fat_tree",
+    "full_mesh",
+    "leaf_spine",
+    "load_topology_file",
+    "nvlink_node",
+    "oversubscription",
+    "rail_optimised",
+    "ring",
+    "save_topology",
+    "star",
+    "summary_lines",
+    "topology_from_graph",
+    "topology_summary",
+    "torus",
+]
+
+GENERATORS: dict[str, Callable[..., Topology]] = {
+    generate.__name__: generate
+    for generate in (star, leaf_spine, fat_tree, ring, torus, full_mesh, dragonfly, rail_optimised, nvlink_node)
+}
+"""Every generator by the name that a specification calls it."""

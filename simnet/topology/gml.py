@@ -1,0 +1,220 @@
+"""GML, as networkx, Gephi and the Internet Topology Zoo write it.
+
+Nodes are referred to by ``id`` and called by ``label``; where labels repeat, the id is added to them.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+
+from simnet.errors import InputError, KeyPath, Problem
+from simnet.topology.document import Document, DocumentLink, DocumentNode, Places, at_offset
+
+__all__ = ["places_in_gml", "read_gml", "write_gml"]
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|\#[^\n]*)
+    |(?P<key>[A-Za-z_][0-9A-Za-z_]*)(?=\s|\[|")
+    |(?P<number>[+-]?(?:\d+\.?\d*(?:[Ee][+-]?\d+)?|\.\d+(?:[Ee][+-]?\d+)?|INF|NAN)(?=[\s\]]|\Z))
+    |"(?P<string>[^"]*)"
+    |(?P<open>\[)
+    |(?P<close>\])""",
+    re.VERBOSE,
+)
+_LIST_START = "_networkx_list_start"
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A key, its value (a list of pairs where it is in brackets) and where the value begins."""
+
+    key: str
+    value: Any
+    offset: int
+
+
+def read_gml(text: str) -> Document:
+    """Return what the text says.
+
+    Raises
+    ------
+    InputError
+        It is not GML; with line and column.
+    """
+    return _document(text, None)
+
+
+def places_in_gml(text: str) -> Places:
+    """Return where the values of a text that can be read begin."""
+    places: Places = {}
+    _document(text, places)
+    return places
+
+
+def write_gml(graph: nx.MultiDiGraph[str]) -> str:
+    """Return a graph as GML.
+
+    Raises
+    ------
+    InputError
+        An attribute has a name or value that GML cannot hold.
+    """
+    try:
+        return "\n".join(nx.generate_gml(graph)) + "\n"
+    except nx.NetworkXError as error:
+        raise InputError(Problem(f"this topology cannot be written as GML: {error}", "write JSON")) from None
+
+
+def _document(text: str, places: Places | None) -> Document:
+    document = Document()
+    graphs = [pair for pair in _pairs(text) if pair.key == "graph" and isinstance(pair.value, list)]
+    if len(graphs) != 1:
+        message = f"there are {len(graphs)} graphs" if graphs else "there is no 'graph [ … ]'"
+        raise InputError(Problem(message, "one graph a file is wanted", line=1, column=1))
+    read = _Reader(text, document, places)
+    (graph,) = graphs
+    read.place((), graph.offset)
+    directed = any(pair.key == "directed" and pair.value == 1 for pair in graph.value)
+    nodes = [pair for pair in graph.value if pair.key == "node"]
+    edges = [pair for pair in graph.value if pair.key == "edge"]
+    rest = [pair for pair in graph.value if pair.key not in ("node", "edge", "directed", "multigraph")]
+    attributes = read.mapping(rest, ("graph",))
+    if "label" in attributes:
+        attributes.setdefault("name", attributes.pop("label"))
+    defaults = attributes.pop("defaults", {})
+    if isinstance(defaults, dict):
+        document.defaults = defaults
+    else:
+        document.wrong(("graph", "defaults"), "defaults is no list", 'expected [ bandwidth "100 Gbps" latency "1 us" ]')
+    document.attributes = attributes
+    read.nodes(nodes)
+    read.edges(edges, directed)
+    return document
+
+
+class _Reader:
+    """Turns pairs into nodes and links, and notes where they stand if `places` is given."""
+
+    def __init__(self, text: str, document: Document, places: Places | None) -> None:
+        self._text = text
+        self._document = document
+        self._places = places
+
+    def place(self, path: KeyPath, offset: int) -> None:
+        if self._places is not None:
+            self._places[path] = at_offset(self._text, offset)
+
+    def mapping(self, pairs: list[_Pair], path: KeyPath) -> dict[str, Any]:
+        """Return pairs as a dictionary; keys that repeat hold lists."""
+        found: dict[str, list[Any]] = {}
+        for pair in pairs:
+            self.place((*path, pair.key), pair.offset)
+            value = self.mapping(pair.value, (*path, pair.key)) if isinstance(pair.value, list) else pair.value
+            found.setdefault(pair.key, []).append(value)
+        return {
+            key: values[0] if len(values) == 1 else [value for value in values if value != _LIST_START]
+            for key, values in found.items()
+        }
+
+    def nodes(self, pairs: list[_Pair]) -> None:
+        entries: list[tuple[str, dict[str, Any], KeyPath]] = []
+        for number, attributes in enumerate(self._entries(pairs, "node")):
+            path: KeyPath = ("node", number)
+            if attributes is None:
+                continue
+            if "id" in attributes:
+                entries.append((str(attributes.pop("id")), attributes, path))
+            else:
+                self._document.wrong(path, f"node {number} has no id", "a whole number is wanted")
+        labels = Counter(str(attributes.get("label", key)) for key, attributes, _ in entries)
+        for key, attributes, place in entries:
+            label = str(attributes.pop("label", key))
+            name = label if labels[label] == 1 else f"{label}#{key}"
+            self._document.nodes.append(DocumentNode(key, name, attributes, place))
+
+    def edges(self, pairs: list[_Pair], directed: bool) -> None:
+        for number, attributes in enumerate(self._entries(pairs, "edge")):
+            path: KeyPath = ("edge", number)
+            if attributes is None:
+                continue
+            missing = [key for key in ("source", "target") if key not in attributes]
+            if missing:
+                self._document.wrong(path, f"edge {number} has no {' and no '.join(missing)}", "a node's id is wanted")
+                continue
+            source, target = (str(attributes.pop(key)) for key in ("source", "target"))
+            attributes.pop("key", None)
+            self._document.links.append(DocumentLink(source, target, attributes, directed, path))
+
+    def _entries(self, pairs: list[_Pair], key: str) -> list[dict[str, Any] | None]:
+        entries: list[dict[str, Any] | None] = []
+        for number, pair in enumerate(pairs):
+            self.place((key, number), pair.offset)
+            if isinstance(pair.value, list):
+                entries.append(self.mapping(pair.value, (key, number)))
+            else:
+                self._document.wrong((key, number), f"{key} {number} is no list", f"expected {key} [ … ]")
+                entries.append(None)
+        return entries
+
+
+def _pairs(text: str) -> list[_Pair]:
+    """Read the whole text as pairs of a key and a value."""
+    root: list[_Pair] = []
+    lists = [root]
+    opened: list[int] = []
+    key = ""
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            if text[position] == '"':
+                raise _syntax(text, position, "this text is never closed")
+            raise _syntax(text, position, f"{text[position : position + 20].split()[0]!r} is not expected here")
+        kind, offset, position = match.lastgroup, position, match.end()
+        if kind == "space":
+            continue
+        if kind in ("key", "close") and key:
+            raise _syntax(text, offset, f"{key!r} has no value")
+        if kind in ("number", "string", "open") and not key:
+            raise _syntax(text, offset, "a key is expected here")
+        if kind == "key":
+            key = match["key"]
+        elif kind == "close":
+            if not opened:
+                raise _syntax(text, offset, "nothing is open that ']' could close")
+            lists.pop()
+            opened.pop()
+        else:
+            value: Any = []
+            if kind == "number":
+                value = _number(match["number"])
+            elif kind == "string":
+                value = html.unescape(match["string"])
+            lists[-1].append(_Pair(key, value, offset))
+            key = ""
+            if kind == "open":
+                lists.append(value)
+                opened.append(offset)
+    if opened:
+        raise _syntax(text, opened[-1], "this '[' is never closed")
+    if key:
+        raise _syntax(text, len(text), f"{key!r} has no value")
+    return root
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _syntax(text: str, offset: int, message: str) -> InputError:
+    line, column = at_offset(text, offset)
+    return InputError(Problem(f"this is not GML: {message}", line=line, column=column))

@@ -1,0 +1,244 @@
+"""GraphML, as networkx, yEd and Gephi write it; one flat graph a file, read with expat.
+
+A document type is refused before anything in it is read, so there are no entities to expand or to fetch.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+from xml.parsers import expat
+
+import networkx as nx
+
+from simnet.errors import InputError, KeyPath, Problem
+from simnet.topology.attributes import LINK_ATTRIBUTES
+from simnet.topology.document import Document, DocumentLink, DocumentNode, Places
+
+__all__ = ["places_in_graphml", "read_graphml", "write_graphml"]
+
+_NAMESPACE = "http://graphml.graphdrawing.org/xmlns"
+_TYPES: dict[str, Callable[[str], Any]] = {
+    "boolean": lambda text: {"true": True, "1": True, "false": False, "0": False}[text.strip().lower()],
+    "double": float,
+    "float": float,
+    "int": int,
+    "integer": int,
+    "long": int,
+    "string": str,
+}
+
+
+def read_graphml(text: str) -> Document:
+    """Return what the text says.
+
+    Raises
+    ------
+    InputError
+        It is not XML or not GraphML, or it has a document type; with line and column.
+    """
+    return _Reader(text, None).document
+
+
+def places_in_graphml(text: str) -> Places:
+    """Return where the elements of a text that can be read begin."""
+    places: Places = {}
+    _Reader(text, places)
+    return places
+
+
+def write_graphml(graph: nx.MultiDiGraph[str]) -> str:
+    """Return a graph as GraphML; what is neither text, number nor truth value becomes JSON text."""
+    flat: nx.MultiDiGraph[str] = nx.MultiDiGraph(**_flat(graph.graph))
+    flat.add_nodes_from((name, _flat(attributes)) for name, attributes in graph.nodes.items())
+    flat.add_edges_from((*ends, _flat(attributes)) for ends, attributes in graph.edges.items())
+    return "\n".join(nx.generate_graphml(flat, named_key_ids=True)) + "\n"
+
+
+def _flat(attributes: dict[str, Any]) -> dict[str, Any]:
+    plain = (str, int, float, bool)
+    return {key: value if isinstance(value, plain) else json.dumps(value) for key, value in attributes.items()}
+
+
+@dataclass
+class _Key:
+    """A ``<key>``: name and type of an attribute, and of what (``node``, ``edge``, ``graph`` or ``all``)."""
+
+    of: str
+    name: str
+    type: str
+    default: Any = None
+
+
+@dataclass
+class _Element:
+    """A node, edge or graph that is open: what its tag says, its data so far, and its path."""
+
+    given: dict[str, str]
+    path: KeyPath
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+class _Reader:
+    """Takes in a text element by element; `places` is filled on the way where it is given."""
+
+    def __init__(self, text: str, places: Places | None) -> None:
+        self.document = Document(defaults_path=("key",))
+        self._places = places
+        self._keys: dict[str, _Key] = {}
+        self._tags: list[str] = []
+        self._elements: list[_Element] = []
+        self._key: _Key | None = None
+        self._text: list[str] | None = None
+        self._text_at = (0, 0)
+        self._directed = False
+        self._graphs = 0
+        self._parser = expat.ParserCreate("utf-8", " ")
+        self._parser.buffer_text = True
+        self._parser.StartDoctypeDeclHandler = self._refuse_doctype
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._characters
+        try:
+            self._parser.Parse(text.encode(), True)
+        except expat.ExpatError as error:
+            message = f"this is not XML: {expat.ErrorString(error.code)}"
+            raise InputError(Problem(message, line=error.lineno, column=error.offset + 1)) from None
+
+    def _here(self) -> tuple[int, int]:
+        return self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
+
+    def _wrong(self, message: str, hint: str = "", at: tuple[int, int] | None = None) -> None:
+        line, column = at or self._here()
+        self.document.problems.append(Problem(message, hint, line=line, column=column))
+
+    def _refuse(self, message: str, hint: str) -> NoReturn:
+        line, column = self._here()
+        raise InputError(Problem(message, hint, line=line, column=column))
+
+    def _refuse_doctype(self, *_: object) -> None:
+        self._refuse("a document type (DOCTYPE) is not accepted", "leave it out")
+
+    def _start(self, tag: str, given: dict[str, str]) -> None:
+        namespace, _, name = tag.rpartition(" ")
+        if namespace not in ("", _NAMESPACE):
+            name = tag
+        parent = self._tags[-1] if self._tags else ""
+        self._tags.append(name)
+        if not parent and name != "graphml":
+            self._refuse(f"this is <{name}>, not GraphML", "<graphml> is wanted")
+        elif name == "graph":
+            self._start_graph(given)
+        elif name == "node":
+            self._open(_Element(given, ("nodes", len(self.document.nodes))))
+        elif name == "edge":
+            self._open(_Element(given, ("edges", len(self.document.links))))
+        elif name == "hyperedge":
+            self._wrong("a hyperedge is not a link between two nodes", "write a switch and its links")
+        elif name == "key":
+            self._start_key(given)
+        elif name == "default" and self._key is not None:
+            self._start_text(("key", self._key.name))
+        elif name == "data" and parent in ("node", "edge", "graph"):
+            self._start_data(given)
+
+    def _end(self, _: str) -> None:
+        name = self._tags.pop()
+        if name in ("data", "default") and self._text is not None and self._key is not None:
+            value = self._converted(self._key, "".join(self._text))
+            self._text = None
+            if name == "default":
+                self._key.default = value
+            else:
+                self._set(self._elements[-1].attributes, self._key.name, value)
+        elif name == "node":
+            self._end_node(self._elements.pop())
+        elif name == "edge":
+            self._end_edge(self._elements.pop())
+        elif name == "graph":
+            self.document.attributes.update(self._elements.pop().attributes)
+        elif name == "key":
+            self._key = None
+        elif name == "graphml":
+            self._set_defaults()
+
+    def _characters(self, text: str) -> None:
+        if self._text is not None:
+            self._text.append(text)
+
+    def _open(self, element: _Element) -> None:
+        self._elements.append(element)
+        if self._places is not None:
+            self._places[element.path] = self._here()
+
+    def _start_graph(self, given: dict[str, str]) -> None:
+        self._graphs += 1
+        self._open(_Element(given, ("graph",)))
+        if self._graphs > 1:
+            where = "a graph inside of a node" if "node" in self._tags else "a second graph"
+            self._wrong(f"{where} is not read", "one flat graph a file is wanted")
+        default = given.get("edgedefault", "undirected")
+        if default not in ("directed", "undirected"):
+            self._wrong(f"edgedefault is {default!r}", "'directed' or 'undirected' is wanted")
+        self._directed = default == "directed"
+
+    def _start_key(self, given: dict[str, str]) -> None:
+        kind = given.get("attr.type", "string")
+        if kind not in _TYPES:
+            self._wrong(f"unknown attr.type {kind!r}", f"known: {', '.join(_TYPES)}")
+        # Keys without a name are for the drawing (yEd); their data are passed over.
+        self._key = _Key(given.get("for", "all"), given.get("attr.name", ""), kind)
+        self._keys[given.get("id", "")] = self._key
+
+    def _start_data(self, given: dict[str, str]) -> None:
+        self._key = self._keys.get(given.get("key", ""))
+        if self._key is None:
+            self._wrong(f"no <key> declares {given.get('key', '')!r}", "declare it before the graph")
+        elif self._key.name:
+            self._start_text((*self._elements[-1].path, self._key.name))
+
+    def _start_text(self, path: KeyPath) -> None:
+        self._text = []
+        self._text_at = self._here()
+        if self._places is not None:
+            self._places[path] = self._text_at
+
+    def _converted(self, key: _Key, text: str) -> Any:
+        try:
+            return _TYPES.get(key.type, str)(text)
+        except (ValueError, KeyError):
+            self._wrong(f"{key.name}: {text!r} is not of type {key.type}", at=self._text_at)
+            return math.nan
+
+    def _set(self, attributes: dict[str, Any], name: str, value: Any) -> None:
+        if name in attributes:
+            self._wrong(f"{name!r} is given twice", "leave one out", at=self._text_at)
+        attributes[name] = value
+
+    def _end_node(self, element: _Element) -> None:
+        name = element.given.get("id")
+        if name is None:
+            self._wrong("this node has no id")
+            return
+        defaults = {key.name: key.default for key in self._defaults("node")}
+        self.document.nodes.append(DocumentNode(name, name, defaults | element.attributes, element.path))
+
+    def _end_edge(self, element: _Element) -> None:
+        source, target = element.given.get("source"), element.given.get("target")
+        if source is None or target is None:
+            self._wrong(f"this edge has no {'source' if source is None else 'target'}")
+            return
+        directed = {"true": True, "false": False}.get(element.given.get("directed", ""), self._directed)
+        unknown = {key.name: key.default for key in self._defaults("edge") if key.name not in LINK_ATTRIBUTES}
+        attributes = unknown | element.attributes
+        self.document.links.append(DocumentLink(source, target, attributes, directed, element.path))
+
+    def _set_defaults(self) -> None:
+        known = {key.name: key.default for key in self._defaults("edge") if key.name in LINK_ATTRIBUTES}
+        self.document.defaults = known
+
+    def _defaults(self, of: str) -> list[_Key]:
+        return [key for key in self._keys.values() if key.name and key.default is not None and key.of in (of, "all")]

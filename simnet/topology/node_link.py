@@ -1,0 +1,194 @@
+"""Node-link JSON, as ``networkx.node_link_data`` writes it: ``{"directed": …, "nodes": [{"id": …}], "edges": […]}``.
+
+The list of links is called ``edges`` since networkx 3.4 and was ``links`` before; both are read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from simnet.errors import InputError, KeyPath, Problem, nearest
+from simnet.topology.document import Document, DocumentLink, DocumentNode, Places, at_offset
+
+__all__ = ["places_in_json", "read_node_link", "write_node_link"]
+
+_TOP_LEVEL = ("directed", "multigraph", "graph", "nodes", "edges", "links")
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+
+
+def read_node_link(text: str) -> Document:
+    """Return what the text says.
+
+    Raises
+    ------
+    InputError
+        It is not JSON, or so far from node-link JSON that nothing more can be said; with line and column.
+    """
+    repeated = False
+
+    def one_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal repeated
+        found = dict(pairs)
+        repeated |= len(found) < len(pairs)
+        return found
+
+    try:
+        data = json.loads(text, object_pairs_hook=one_of_each)
+    except json.JSONDecodeError as error:
+        message = f"this is not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
+        raise InputError(Problem(message, line=error.lineno, column=error.colno)) from None
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InputError(Problem(f"this JSON cannot be read: {reason}", line=1, column=1)) from None
+    if not isinstance(data, dict):
+        raise InputError(Problem("this JSON is not an object", 'expected {"nodes": […], "edges": […]}', (), "", 1, 1))
+    document = Document()
+    if repeated:
+        document.problems += _repeated_keys(text)
+    directed = data.get("directed", False)
+    if not isinstance(directed, bool):
+        document.wrong(("directed",), f"directed is {json.dumps(directed)}", "true or false is wanted")
+    attributes = data.get("graph", {})
+    if isinstance(attributes, dict):
+        document.attributes = {key: value for key, value in attributes.items() if key != "defaults"}
+        defaults = attributes.get("defaults", {})
+        if isinstance(defaults, dict):
+            document.defaults = defaults
+        else:
+            document.wrong(("graph", "defaults"), "defaults is not an object", _expected("bandwidth", "latency"))
+    else:
+        document.wrong(("graph",), "graph is not an object", 'expected {"name": …}')
+    for number, node in _objects(document, data, "nodes"):
+        _read_node(document, node, ("nodes", number))
+    for key in _links_key(document, data):
+        for number, link in _objects(document, data, key):
+            _read_link(document, link, bool(directed), (key, number))
+    return document
+
+
+def _expected(*keys: str) -> str:
+    return "expected {" + ", ".join(f'"{key}": …' for key in keys) + "}"
+
+
+def _objects(document: Document, data: dict[str, Any], key: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    entries = data.get(key)
+    if key not in data:
+        document.wrong((), f"there is no list of {key}", _meant(data, key))
+    elif not isinstance(entries, list):
+        document.wrong((key,), f"{key} is not a list", "expected [{…}, …]")
+    else:
+        for number, entry in enumerate(entries):
+            if isinstance(entry, dict):
+                yield number, entry
+            else:
+                document.wrong((key, number), f"{key}[{number}] is not an object", "expected {…}")
+
+
+def _meant(data: dict[str, Any], key: str) -> str:
+    """Say which key was probably written instead of the one that is missing."""
+    for written in data:
+        if written not in _TOP_LEVEL and nearest(written, _TOP_LEVEL).startswith(f"did you mean {key!r}"):
+            return f"is {written!r} meant to be it?"
+    return f'expected "{key}": [{{…}}, …]'
+
+
+def _links_key(document: Document, data: dict[str, Any]) -> tuple[str, ...]:
+    if "links" in data and "edges" in data:
+        document.wrong(("links",), "both edges and links are given", "leave one out")
+    return ("links",) if "links" in data else ("edges",)
+
+
+def _read_node(document: Document, node: dict[str, Any], path: KeyPath) -> None:
+    name = _name(document, node, "id", path)
+    if name is not None:
+        attributes = {key: value for key, value in node.items() if key != "id"}
+        document.nodes.append(DocumentNode(name, name, attributes, path))
+
+
+def _read_link(document: Document, link: dict[str, Any], directed: bool, path: KeyPath) -> None:
+    source, target = _name(document, link, "source", path), _name(document, link, "target", path)
+    if source is not None and target is not None:
+        attributes = {key: value for key, value in link.items() if key not in ("source", "target", "key")}
+        document.links.append(DocumentLink(source, target, attributes, directed, path))
+
+
+def _name(document: Document, entry: dict[str, Any], key: str, path: KeyPath) -> str | None:
+    if key not in entry:
+        document.wrong(path, f"{'.'.join(map(str, path))} has no {key}", "text or a whole number is wanted")
+        return None
+    name = entry[key]
+    if isinstance(name, bool) or not isinstance(name, (str, int)):
+        document.wrong((*path, key), f"{key} is {json.dumps(name)}", "text or a whole number is wanted")
+        return None
+    return str(name)
+
+
+def _repeated_keys(text: str) -> list[Problem]:
+    problems = []
+    seen: set[KeyPath] = set()
+    for path, offset, is_key in _walk(text):
+        if is_key and path in seen:
+            line, column = at_offset(text, offset)
+            problems.append(Problem(f"{path[-1]!r} is given twice", "leave one out", path, "", line, column))
+        elif is_key:
+            seen.add(path)
+    return problems
+
+
+def places_in_json(text: str, wanted: set[KeyPath]) -> Places:
+    """Return where the values at some paths of a JSON text begin, or the objects that should hold them."""
+    with_parents = {path[:length] for path in wanted for length in range(len(path) + 1)}
+    return {
+        path: at_offset(text, offset) for path, offset, is_key in _walk(text) if not is_key and path in with_parents
+    }
+
+
+def _walk(text: str) -> Iterator[tuple[KeyPath, int, bool]]:
+    """Yield path and offset of every key and every value of a text that is known to be JSON."""
+    path: list[str | int] = []
+    key_next = False
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if token in ("}", "]"):
+            path.pop()
+            key_next = False
+        elif token == ",":
+            if isinstance(path[-1], int):
+                path[-1] += 1
+            else:
+                key_next = True
+        elif token == ":":
+            key_next = False
+        elif key_next:
+            path[-1] = json.loads(token)
+            yield tuple(path), match.start(), True
+        else:
+            yield tuple(path), match.start(), False
+            if token == "{":
+                path.append("")
+                key_next = True
+            elif token == "[":
+                path.append(0)
+
+
+def write_node_link(
+    attributes: dict[str, Any],
+    nodes: list[tuple[str, dict[str, Any]]],
+    links: list[tuple[str, str, int, dict[str, Any]]],
+) -> str:
+    """Return node-link JSON with one node or link a line."""
+
+    def lines(rows: list[dict[str, Any]]) -> str:
+        return ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in rows)
+
+    node_rows = [{"id": name, **values} for name, values in nodes]
+    link_rows = [{"source": source, "target": target, "key": key, **values} for source, target, key, values in links]
+    return (
+        '{"directed": true, "multigraph": true,\n'
+        f' "graph": {json.dumps(attributes, ensure_ascii=False)},\n'
+        f' "nodes": [\n{lines(node_rows)}\n ],\n'
+        f' "edges": [\n{lines(link_rows)}\n ]}}\n'
+    )

@@ -1,0 +1,251 @@
+"""All-reduce: every rank starts with a buffer of its own and ends with the sum of all of them.
+
+Each function returns a `Schedule`; nothing here knows of links or clocks. The times quoted are those on a star of N
+hosts around one switch, with nothing else on it and no overheads: S is the size of the buffer [bytes], B the bandwidth
+of a link [bytes/s], p the latency of the two links of a path [s]. They hold exactly where all chunks are equal
+(``divisible=True``, or a buffer whose number of elements is a multiple of the chunks).
+
+Rounds are in lockstep at the receiver: a rank takes part in its next round, sending or receiving, when what it sent and
+received in its previous round is delivered. Senders that run ahead would share the links of slower rounds.
+
+References
+----------
+.. [1] R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH",
+   Int. J. of High Performance Computing Applications 19(1), 2005.
+.. [2] P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", J. of Parallel
+   and Distributed Computing 69(2), 2009.
+.. [3] R. Rabenseifner, "Optimization of collective reduction operations", ICCS 2004.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from simnet.traffic.schedule import Integers, Partition, Schedule, ScheduleBuilder, Until
+
+__all__ = [
+    "ALL_REDUCE",
+    "AllReduce",
+    "butterfly_all_reduce",
+    "mesh_all_reduce",
+    "ring_all_reduce",
+    "star_all_reduce",
+    "tree_all_reduce",
+]
+
+AllReduce = Callable[..., Schedule]
+"""``(ranks, elements, element_bytes, *, divisible=False, ...) -> Schedule``."""
+
+
+def ring_all_reduce(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
+    """Ring: the buffer is cut into N chunks that travel once around to be summed and once more to be spread.
+
+    In step k rank r sends chunk (r - k) mod N to rank r + 1: N - 1 steps that add, then N - 1 that copy [2]_.
+
+    Steps 2(N - 1); messages 2N(N - 1); each rank sends 2(N - 1)/N S, the least that is possible.
+    Time 2(N - 1)(S/(NB) + p).
+
+    Parameters
+    ----------
+    ranks : int
+        N.
+    elements : int
+        Elements in the buffer.
+    element_bytes : float
+        Size of one element [bytes].
+    divisible : bool
+        Cut elements too, so that chunks are exactly equal.
+
+    Returns
+    -------
+    Schedule
+        N operations and N dependencies.
+    """
+    build = _builder("ring all-reduce", ranks, Partition(elements, element_bytes, max(ranks, 1), divisible))
+    if ranks > 1:
+        rank = np.arange(ranks)
+        send = build.send(rank, (rank + 1) % ranks, repeat=2 * (ranks - 1), chunk=rank, step=-1, reduce=ranks - 1)
+        # What a rank sends in step k arrived in step k - 1.
+        build.depend(np.roll(send, 1), send, offset=1)
+    return build.schedule()
+
+
+def star_all_reduce(
+    ranks: int, elements: int, element_bytes: float, *, divisible: bool = False, hub: int = 0
+) -> Schedule:
+    """Star: all send their buffer to one of them, which sends the sum back.
+
+    Steps 2; messages 2(N - 1); the hub sends (N - 1)S, the others S each. The hub's link is the bottleneck.
+    Time 2((N - 1)S/B + p). The flat tree of [1]_.
+
+    Parameters
+    ----------
+    ranks, elements, element_bytes, divisible
+        See `ring_all_reduce`.
+    hub : int
+        The rank in the middle; it is one of the N.
+    """
+    build = _builder("star all-reduce", ranks, Partition(elements, element_bytes, 1, divisible))
+    if not 0 <= hub < ranks:
+        raise ValueError(f"the hub of a star all-reduce is one of its ranks 0 .. {ranks - 1}: {hub}")
+    if ranks > 1:
+        others = np.delete(np.arange(ranks), hub)
+        inward = build.send(others, hub, reduce=1)
+        summed = build.calc(hub)
+        outward = build.send(hub, others)
+        build.depend(inward, summed)
+        build.depend(summed, outward)
+    return build.schedule()
+
+
+def tree_all_reduce(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
+    """Binomial tree: the sum gathers at rank 0 and is spread again, halving and doubling the ranks involved.
+
+    Of the L = ceil(log2 N) rounds up, in round j rank r with r mod 2^(j+1) = 2^j sends all it has to r - 2^j; the L
+    rounds down mirror them [1]_.
+
+    Steps 2L; messages 2(N - 1), each of the whole buffer; rank 0 sends L S, leaves S.
+    Time 2L(S/B + p) for every N: rank 0 takes part in every round, and no round begins before the one before it has
+    ended at both its ranks.
+
+    Parameters
+    ----------
+    ranks, elements, element_bytes, divisible
+        See `ring_all_reduce`.
+    """
+    build = _builder("tree all-reduce", ranks, Partition(elements, element_bytes, 1, divisible))
+    rounds = (ranks - 1).bit_length()
+    # The operation with which each rank ended its last round. In a tree that is one: it has sent or received.
+    last = np.full(ranks, -1)
+    for level in range(rounds):
+        child = np.arange(1 << level, ranks, 2 << level)
+        parent = child - (1 << level)
+        send = build.send(child, parent, reduce=1)
+        _after(build, last[child], send)
+        _after(build, last[parent], send)
+        last[parent] = send
+    for level in reversed(range(rounds)):
+        parent = np.arange(0, ranks - (1 << level), 2 << level)
+        child = parent + (1 << level)
+        send = build.send(parent, child)
+        # What the child sent upwards is part of what the parent passes on, so it need not be waited for again.
+        _after(build, last[parent], send)
+        last[parent] = last[child] = send
+    return build.schedule()
+
+
+def butterfly_all_reduce(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
+    """Butterfly, or recursive doubling: in round i rank r exchanges its whole buffer with rank r xor 2^i [1]_.
+
+    Where N is no power of two the standard fold makes it one [3]_: with 2^L <= N < 2^(L+1), of the first 2(N - 2^L)
+    ranks each even one first adds its buffer to that of its odd neighbour, and gets the result from it at the end.
+
+    Steps L, with the fold L + 2; messages 2^L L + 2(N - 2^L); a rank in the exchange sends L S.
+    Time log2(N)(S/B + p) for powers of two, otherwise (floor(log2 N) + 2)(S/B + p).
+
+    Each round of a rank ends with a calculation of 0 s that waits for what it sent and received, and adds the latter
+    to its buffer: a partner's message may arrive while the own one still reads the buffer.
+
+    Parameters
+    ----------
+    ranks, elements, element_bytes, divisible
+        See `ring_all_reduce`.
+    """
+    build = _builder("butterfly all-reduce", ranks, Partition(elements, element_bytes, 1, divisible))
+    rounds = ranks.bit_length() - 1
+    power = 1 << rounds
+    folded = ranks - power
+    place = np.arange(power)
+    rank = np.where(place < folded, 2 * place + 1, place + folded)
+    last = np.full(power, -1)
+    even = 2 * np.arange(folded)
+    last[:folded] = build.send(even, even + 1, reduce=1)
+    for level in range(rounds):
+        partner = place ^ (1 << level)
+        added = build.calc(rank)
+        send = build.send(rank, rank[partner], reduce=1, merged_by=added[partner])
+        _after(build, last, send)
+        _after(build, last[partner], send)
+        build.depend(send, added)
+        build.depend(send, added[partner])
+        last = added
+    _after(build, last[:folded], build.send(even + 1, even))
+    return build.schedule()
+
+
+def mesh_all_reduce(
+    ranks: int,
+    elements: int,
+    element_bytes: float,
+    *,
+    divisible: bool = False,
+    exchange: Literal["scatter", "full"] = "scatter",
+) -> Schedule:
+    """Mesh: every rank talks to every other at once, without steps in between.
+
+    ``scatter``: direct reduce-scatter, then direct all-gather. Rank c sums chunk c of all N chunks and sends it to
+    all. Steps 2; messages 2N(N - 1); each rank sends 2(N - 1)/N S. Time 2((N - 1)S/(NB) + p).
+
+    ``full``: every rank sends its whole buffer to all others and sums what it gets. Steps 1; messages N(N - 1); each
+    rank sends (N - 1)S. Time (N - 1)S/B + p. What arrives is kept apart and added by a calculation of 0 s once the
+    own buffer has been read for the last time.
+
+    Parameters
+    ----------
+    ranks, elements, element_bytes, divisible
+        See `ring_all_reduce`.
+    exchange : {"scatter", "full"}
+
+    References
+    ----------
+    The direct algorithms of [1]_ (its section on reduce-scatter by pairwise exchange), all pairs at once.
+    """
+    if exchange not in ("scatter", "full"):
+        raise ValueError(f"the exchange of a mesh all-reduce is 'scatter' or 'full': {exchange!r}")
+    chunks = max(ranks, 1) if exchange == "scatter" else 1
+    build = _builder(f"mesh all-reduce, {exchange}", ranks, Partition(elements, element_bytes, chunks, divisible))
+    if ranks == 1:
+        return build.schedule()
+    # Each begins with its right-hand neighbour, so that no receiver is everybody's first.
+    source = np.repeat(np.arange(ranks), ranks - 1)
+    target = (source + 1 + np.tile(np.arange(ranks - 1), ranks)) % ranks
+    summed = build.calc(np.arange(ranks))
+    if exchange == "full":
+        send = build.send(source, target, reduce=1, merged_by=summed[target])
+        build.depend(send, summed[source], until=Until.DRAINED)
+        build.depend(send, summed[target])
+        return build.schedule()
+    scatter = build.send(source, target, chunk=target, reduce=1)
+    gather = build.send(source, target, chunk=source)
+    for end in (source, target):
+        build.depend(scatter, summed[end])
+        build.depend(summed[end], gather)
+    return build.schedule()
+
+
+def _builder(name: str, ranks: int, partition: Partition) -> ScheduleBuilder:
+    if ranks < 1:
+        raise ValueError(f"{name} needs at least one rank: {ranks}")
+    return ScheduleBuilder(name, ranks, partition)
+
+
+def _after(build: ScheduleBuilder, before: Integers, after: Integers) -> None:
+    """Let `after` wait for `before` where there is one; -1 stands for none."""
+    some = before >= 0
+    build.depend(before[some], after[some])
+
+
+ALL_REDUCE: Mapping[str, AllReduce] = MappingProxyType(
+    {
+        "ring": ring_all_reduce,
+        "star": star_all_reduce,
+        "tree": tree_all_reduce,
+        "butterfly": butterfly_all_reduce,
+        "mesh": mesh_all_reduce,
+    }
+)
+"""The all-reduce algorithms by the names that scenarios use."""

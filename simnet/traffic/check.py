@@ -1,0 +1,287 @@
+"""Proves of an all-reduce schedule that it gives every rank the sum, whatever the timing.
+
+Instead of numbers the buffers hold contributions: how often what each rank put in counts in each chunk. Three steps:
+
+1. *Order.* The firings are written out one by one, with three events each (it starts, has drained, is delivered), and
+   one more for each rank (it joins and adds what it contributes). The dependencies say which events come before which.
+2. *Races.* A send reads its chunks from its start until it has drained; what it brought is added or replaces. Two uses
+   of the same chunk of the same rank, of which one replaces, or one reads and one changes, must come one before the
+   other. If all do, every admissible timing gives the same result (the argument by which programs without data races
+   do not depend on scheduling: S. Adve, M. Hill, "Weak ordering: a new definition", ISCA 1990).
+3. *Result.* One execution then speaks for all. A few more, with delays spread over six orders of magnitude and ranks
+   that join as late, are run all the same; they share no code with the second step.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from simnet.errors import InvariantError
+from simnet.traffic.deadlock import check_deadlock
+from simnet.traffic.graph import Unfolding, unfold, waves
+from simnet.traffic.schedule import Integers, Kind, Schedule, Until
+from simnet.traffic.validation import describe_operation, validate_schedule
+
+__all__ = ["all_reduce_faults", "prove_all_reduce"]
+
+_MOST_FIRINGS = 10_000
+_SHOWN = 10
+
+
+def prove_all_reduce(
+    schedule: Schedule, *, contributors: Sequence[int] | None = None, holders: Sequence[int] | None = None
+) -> None:
+    """Raise unless a schedule gives every holder the sum of all contributions; see `all_reduce_faults`.
+
+    Raises
+    ------
+    InvariantError
+        Listing what is wrong.
+    """
+    faults = all_reduce_faults(schedule, contributors=contributors, holders=holders)
+    if faults:
+        raise InvariantError("\n  ".join([f"{schedule.name} does not reduce as it should", *faults]))
+
+
+def all_reduce_faults(
+    schedule: Schedule,
+    *,
+    contributors: Sequence[int] | None = None,
+    holders: Sequence[int] | None = None,
+    executions: int = 4,
+    seed: int = 0,
+) -> tuple[str, ...]:
+    """Execute a schedule symbolically and return what is wrong with it: nothing, or at most ten sentences.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        For a small number of ranks: at most 10,000 firings.
+    contributors : sequence of int
+        The ranks whose buffers are to be summed; all if not given. The others start with zeros.
+    holders : sequence of int
+        The ranks that must end with every chunk of the sum; all if not given.
+    executions : int
+        Executions with random delays, besides the one in which everything takes equally long.
+    seed : int
+        For these.
+
+    Raises
+    ------
+    InputError, DeadlockError
+        The schedule is malformed or waits for itself.
+    ValueError
+        It has too many firings.
+    """
+    validate_schedule(schedule)
+    check_deadlock(schedule)
+    everybody = range(schedule.ranks)
+    given = list(everybody if contributors is None else contributors)
+    held = list(everybody if holders is None else holders)
+    firings = unfold(schedule, _MOST_FIRINGS)
+    faults = list(_race_faults(schedule, firings, given))
+    random = np.random.Generator(np.random.PCG64(seed))
+    delays: list[Callable[[], float]] = [lambda: 1.0]
+    delays += [lambda: float(10 ** random.uniform(-3, 3))] * executions
+    for delay in delays:
+        counts = _execute(schedule, firings, given, delay)
+        faults += [fault for fault in _result_faults(counts, given, held) if fault not in faults]
+    if len(faults) > _SHOWN:
+        faults[_SHOWN - 1 :] = [f"and {len(faults) - _SHOWN + 1} more"]
+    return tuple(faults)
+
+
+def _result_faults(counts: Integers, contributors: Iterable[int], holders: Iterable[int]) -> Iterator[str]:
+    """Compare what each holder has, ``counts[rank, chunk, contributor]``, with one of each contribution."""
+    wanted = np.zeros(counts.shape[2], dtype=np.int64)
+    wanted[list(contributors)] = 1
+    for rank in holders:
+        for chunk in np.flatnonzero((counts[rank] != wanted).any(axis=1)).tolist():
+            has = counts[rank, chunk]
+            off = [
+                f"that of rank {other} {has[other]} times"
+                for other in np.flatnonzero((has != wanted) & (has > 0)).tolist()
+            ]
+            missing = np.flatnonzero((has == 0) & (wanted > 0)).tolist()
+            if missing:
+                off.append(f"nothing of rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing))}")
+            yield f"rank {rank} ends with chunk {chunk} that counts {' and '.join(off)}"
+
+
+def _carried(schedule: Schedule, firings: Unfolding, node: int) -> range:
+    """Return the chunks that a firing of a send carries."""
+    operation = int(firings.operation[node])
+    width = int(schedule.operations.chunk_width[operation])
+    if width == 0:
+        return range(0)
+    first = schedule.chunk(operation, int(firings.number[node]))
+    return range(first, first + width)
+
+
+def _merging(schedule: Schedule, firings: Unfolding, node: int) -> int:
+    """Return the firing of the calculation that merges what a firing of a send brought, or -1."""
+    by = int(schedule.operations.merged_by[firings.operation[node]])
+    if by < 0:
+        return -1
+    return int(firings.first[by]) + min(int(firings.number[node]), int(schedule.operations.repeat[by]) - 1)
+
+
+def _execute(
+    schedule: Schedule, firings: Unfolding, contributors: Iterable[int], delay: Callable[[], float]
+) -> Integers:
+    """Run the schedule with a delay drawn for each event; return ``counts[rank, chunk, contributor]`` at the end."""
+    ops = schedule.operations
+    counts = np.zeros((schedule.ranks, schedule.partition.chunks, schedule.ranks), dtype=np.int64)
+    total = len(firings.operation)
+    operation, number = firings.operation.tolist(), firings.number.tolist()
+    source, target, is_send = ops.source.tolist(), ops.target.tolist(), (ops.kind == Kind.SEND).tolist()
+    adds = [number[node] < ops.reduce_firings[operation[node]] for node in range(total)]
+    after: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for a, b, until in zip(firings.before.tolist(), firings.after.tolist(), firings.until.tolist(), strict=True):
+        after[a, until].append(b)
+    # Besides its dependencies, a firing waits for its rank to join and for the firing before it to drain.
+    missing = np.bincount(firings.after, minlength=total) + 1 + (firings.number > 0)
+    carried: dict[int, Integers] = {}
+    kept: dict[int, list[int]] = defaultdict(list)
+    last_delivery = [0.0] * len(ops)
+    of_rank: dict[int, list[int]] = defaultdict(list)
+    for node in range(total):
+        of_rank[source[operation[node]]].append(node)
+    events: list[tuple[float, int, str, int]] = []
+    order = itertools.count()
+
+    def soon(now: float, what: str, which: int) -> None:
+        heapq.heappush(events, (now, next(order), what, which))
+
+    def met(now: float, nodes: Iterable[int]) -> None:
+        for node in nodes:
+            missing[node] -= 1
+            if not missing[node]:
+                soon(now + delay(), "start", node)
+
+    def merge(node: int) -> None:
+        rank, chunks = target[operation[node]], list(_carried(schedule, firings, node))
+        if adds[node]:
+            counts[rank, chunks] += carried[node]
+        else:
+            counts[rank, chunks] = carried[node]
+
+    for rank in range(schedule.ranks):
+        soon(delay(), "join", rank)
+    while events:
+        now, _, what, which = heapq.heappop(events)
+        if what == "join":
+            if which in contributors:
+                counts[which, :, which] += 1
+            met(now, of_rank[which])
+            continue
+        node, op = which, operation[which]
+        if what == "start" and is_send[op]:
+            carried[node] = counts[source[op], list(_carried(schedule, firings, node))]
+            soon(now + delay(), "drain", node)
+        elif what in ("start", "drain"):
+            following = [node + 1] if node + 1 < total and operation[node + 1] == op else []
+            met(now, after[node, Until.DRAINED] + following)
+            # Deliveries of one operation do not overtake each other.
+            last_delivery[op] = max(last_delivery[op], now + delay() if is_send[op] else now)
+            soon(last_delivery[op], "deliver", node)
+        else:
+            by = _merging(schedule, firings, node) if is_send[op] else -1
+            if by >= 0:
+                kept[by].append(node)
+            elif is_send[op]:
+                merge(node)
+            for waiting in kept.pop(node, []):
+                merge(waiting)
+            met(now, after[node, Until.DELIVERED])
+    return counts
+
+
+class _Use(NamedTuple):
+    """One use of a chunk of a rank: events `begin` to `end`, what for, and by which firing (-1: the rank joins)."""
+
+    begin: int
+    end: int
+    kind: str
+    node: int
+
+
+def _race_faults(schedule: Schedule, firings: Unfolding, contributors: Iterable[int]) -> Iterator[str]:
+    """Return the uses of a chunk that no dependency puts into an order, and messages merged before they are there."""
+    ops = schedule.operations
+    is_send = ops.kind[firings.operation] == Kind.SEND
+    total = len(firings.operation)
+    earlier = _earlier_events(schedule, firings)
+    uses: dict[tuple[int, int], list[_Use]] = defaultdict(list)
+    for rank in contributors:
+        for chunk in range(schedule.partition.chunks):
+            uses[rank, chunk].append(_Use(3 * total + rank, 3 * total + rank, "adds to", -1))
+    for node in np.flatnonzero(is_send).tolist():
+        op = int(firings.operation[node])
+        by = _merging(schedule, firings, node)
+        merged = 3 * node + 2 if by < 0 else 3 * by + 2
+        if by >= 0 and not earlier[merged] >> (3 * node + 2) & 1:
+            yield f"{_message(schedule, firings, node)} may be merged before it is delivered"
+        kind = "adds to" if firings.number[node] < ops.reduce_firings[op] else "replaces"
+        for chunk in _carried(schedule, firings, node):
+            uses[int(ops.source[op]), chunk].append(_Use(3 * node, 3 * node + 1, "reads", node))
+            uses[int(ops.target[op]), chunk].append(_Use(merged, merged, kind, node))
+    for (rank, chunk), of_chunk in sorted(uses.items()):
+        for place, one in enumerate(of_chunk):
+            for other in of_chunk[:place]:
+                if one.kind == other.kind != "replaces":
+                    continue
+                if earlier[one.begin] >> other.end & 1 or earlier[other.begin] >> one.end & 1:
+                    continue
+                first, second = _message(schedule, firings, other.node), _message(schedule, firings, one.node)
+                yield (
+                    f"on rank {rank} {first} {other.kind} chunk {chunk} while {second} {one.kind} it: "
+                    "nothing puts them into an order"
+                )
+
+
+def _message(schedule: Schedule, firings: Unfolding, node: int) -> str:
+    if node < 0:
+        return "the rank itself, joining,"
+    return f"firing {firings.number[node]} of {describe_operation(schedule, int(firings.operation[node]))}"
+
+
+def _earlier_events(schedule: Schedule, firings: Unfolding) -> list[int]:
+    """Return, for each event, the set of events that come before it whatever the timing, as the bits of a number.
+
+    Events 3f, 3f + 1 and 3f + 2 are the start, drain and delivery of firing f; 3F + r is that rank r joins.
+    """
+    total = len(firings.operation)
+    node = np.arange(total)
+    is_calc = schedule.operations.kind[firings.operation] == Kind.CALC
+    later = np.flatnonzero(firings.number > 0)
+    # A calculation has only one end.
+    until = np.where(is_calc[firings.before], Until.DELIVERED, firings.until)
+    pairs = [
+        (3 * node, 3 * node + 1),
+        (3 * node + 1, 3 * node + 2),
+        (3 * total + schedule.operations.source[firings.operation], 3 * node),
+        (3 * later - 2, 3 * later),
+        (3 * later - 1, 3 * later + 2),
+        (3 * firings.before + 1 + until, 3 * firings.after),
+    ]
+    before = np.concatenate([pair[0] for pair in pairs])
+    after = np.concatenate([pair[1] for pair in pairs])
+    count = 3 * total + schedule.ranks
+    incoming: list[list[int]] = [[] for _ in range(count)]
+    for a, b in zip(before.tolist(), after.tolist(), strict=True):
+        incoming[b].append(a)
+    earlier = [0] * count
+    for wave in waves(count, before, after)[0]:
+        for event in wave.tolist():
+            found = 0
+            for cause in incoming[event]:
+                found |= earlier[cause] | 1 << cause
+            earlier[event] = found
+    return earlier

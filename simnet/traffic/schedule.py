@@ -1,0 +1,373 @@
+"""The schedule: who sends what to whom, as a timed marked graph.
+
+An *operation* is a send or a calculation of one rank. It fires `repeat` times, one firing at a time. A *dependency*
+``before -> after, offset m`` lets firing ``k`` of `after` start only when firing ``min(k - m, repeat_before - 1)`` of
+`before` is over; where ``k - m < 0`` it does not wait. So a ring all-reduce on N ranks is N sends and N dependencies,
+although 2 N (N - 1) messages travel.
+
+The data moved is one buffer, cut by a `Partition` into chunks of whole elements. Firing ``k`` of a send carries
+`chunk_width` adjacent chunks from ``chunk_offset + (chunk_first + k * chunk_step) mod chunk_modulus`` on.
+
+What a send does to data. It reads the chunks at the source from its start until it has drained, and nothing may change
+them meanwhile, as with any send that does not wait. What it brought is added to the chunks of the target, or replaces
+them, when it is delivered; or, where it names a calculation of the target in `merged_by`, when that one is over. The
+latter is a receive buffer: the two sides of an exchange need one, because a message may arrive before the own one has
+left. `simnet.traffic.check` proves of a schedule that this gives every rank the sum, whatever the timing.
+
+Theory: F. Baccelli et al., *Synchronization and Linearity* (1992), chapter 2 (timed event graphs).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "Dependencies",
+    "Kind",
+    "Operations",
+    "Partition",
+    "Schedule",
+    "ScheduleBuilder",
+    "Until",
+]
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Kind(IntEnum):
+    """What an operation is."""
+
+    SEND = 0
+    CALC = 1
+
+
+class Until(IntEnum):
+    """Which moment of a firing a dependency waits for; a calculation has only one, its end."""
+
+    DRAINED = 0
+    DELIVERED = 1
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A buffer of equal elements, cut into chunks whose sizes differ by at most one element.
+
+    Parameters
+    ----------
+    elements : int
+        Number of elements in the buffer.
+    element_bytes : float
+        Size of one element [bytes].
+    chunks : int
+        Number of chunks; the first ``elements mod chunks`` of them hold one element more.
+    divisible : bool
+        Cut into exactly equal parts instead, as closed forms assume; chunks may then hold fractions of an element.
+    """
+
+    elements: int
+    element_bytes: float
+    chunks: int = 1
+    divisible: bool = False
+
+    def __post_init__(self) -> None:
+        if self.elements < 0 or self.element_bytes <= 0 or self.chunks < 1:
+            raise ValueError(f"a partition needs elements >= 0, element_bytes > 0 and chunks >= 1: {self}")
+
+    @property
+    def total_bytes(self) -> float:
+        """Size of the whole buffer [bytes]."""
+        return self.elements * self.element_bytes
+
+    @property
+    def longer_chunks(self) -> int:
+        """How many chunks, from the first, hold one element more than the others."""
+        return 0 if self.divisible else self.elements % self.chunks
+
+    @property
+    def chunk_bytes(self) -> float:
+        """Size of the chunks that are not longer [bytes]."""
+        if self.divisible:
+            return self.total_bytes / self.chunks
+        return self.elements // self.chunks * self.element_bytes
+
+    def range_bytes(self, first: ArrayLike, width: ArrayLike) -> Floats:
+        """Return the size of `width` adjacent chunks from `first` on [bytes]; arrays broadcast."""
+        first, width = np.asarray(first), np.asarray(width)
+        longer = np.clip(self.longer_chunks - first, 0, width)
+        return np.asarray(width * self.chunk_bytes + longer * self.element_bytes, dtype=np.float64)
+
+
+# Records of arrays are compared by identity: `==` of two arrays is an array, not an answer.
+@dataclass(frozen=True, eq=False)
+class Operations:
+    """The operations of a schedule, one array element each.
+
+    Attributes
+    ----------
+    kind : `Kind`
+    source, target : rank that sends and rank that receives; for a calculation both are the rank that computes
+    stream : calculations of one rank on one stream exclude each other; -1 excludes nothing
+    repeat : how often it fires
+    seconds : length of a calculation [s]
+    fixed_bytes : size of each firing of a send that carries no chunks (``chunk_width`` 0) [bytes]
+    chunk_offset, chunk_first, chunk_step, chunk_modulus, chunk_width : which chunks a firing carries
+    reduce_firings : the first so many firings are added to what the target holds; the others replace it
+    merged_by : the calculation of the target whose end does that: firing k of the send waits in a buffer of its own for
+        the end of firing ``min(k, repeat - 1)`` of the calculation; -1 where delivery does it
+    """
+
+    kind: NDArray[np.int8]
+    source: Integers
+    target: Integers
+    stream: Integers
+    repeat: Integers
+    seconds: Floats
+    fixed_bytes: Floats
+    chunk_offset: Integers
+    chunk_first: Integers
+    chunk_step: Integers
+    chunk_modulus: Integers
+    chunk_width: Integers
+    reduce_firings: Integers
+    merged_by: Integers
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+
+@dataclass(frozen=True, eq=False)
+class Dependencies:
+    """The dependencies of a schedule, one array element each.
+
+    Attributes
+    ----------
+    before, after : operation indices
+    offset : firing k of `after` waits for firing k - offset of `before`
+    until : `Until`
+    delay_s : further time until the dependency counts as met, for example the return of a credit [s]
+    """
+
+    before: Integers
+    after: Integers
+    offset: Integers
+    until: NDArray[np.int8]
+    delay_s: Floats
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """A timed marked graph over ``ranks`` ranks that moves the chunks of one buffer.
+
+    Parameters
+    ----------
+    name : str
+        What it is, for messages and tables.
+    ranks : int
+        Ranks are 0 .. ranks - 1.
+    partition : Partition
+        The buffer and its chunks.
+    operations : Operations
+    dependencies : Dependencies
+    """
+
+    name: str
+    ranks: int
+    partition: Partition
+    operations: Operations
+    dependencies: Dependencies
+
+    def chunk(self, operation: int, firing: int) -> int:
+        """Return the first chunk that a firing of a send carries."""
+        ops = self.operations
+        turned = (int(ops.chunk_first[operation]) + firing * int(ops.chunk_step[operation])) % int(
+            ops.chunk_modulus[operation]
+        )
+        return int(ops.chunk_offset[operation]) + turned
+
+    def firing_bytes(self, operation: int, firing: int) -> float:
+        """Return the size of one firing of a send [bytes]."""
+        width = int(self.operations.chunk_width[operation])
+        if width == 0:
+            return float(self.operations.fixed_bytes[operation])
+        return float(self.partition.range_bytes(self.chunk(operation, firing), width))
+
+    def operation_bytes(self) -> Floats:
+        """Return the bytes that each operation sends in all its firings, shape (operations,) [bytes]."""
+        ops = self.operations
+        width, repeat = ops.chunk_width, ops.repeat
+        total = np.where(width == 0, ops.fixed_bytes, width * self.partition.chunk_bytes) * repeat
+        longer = self.partition.longer_chunks
+        if longer:
+            total = total + self.partition.element_bytes * _longer_chunks_carried(ops, longer)
+        return np.where(ops.kind == Kind.SEND, total, 0.0)
+
+    def bytes_sent(self) -> Floats:
+        """Return what each rank sends, shape (ranks,) [bytes]."""
+        sent = np.bincount(self.operations.source, weights=self.operation_bytes(), minlength=self.ranks)
+        return np.asarray(sent, dtype=np.float64)
+
+    def messages(self) -> int:
+        """Return the number of messages, which is the number of firings of all sends."""
+        ops = self.operations
+        return int(ops.repeat[ops.kind == Kind.SEND].sum())
+
+
+def _longer_chunks_carried(ops: Operations, longer: int) -> Integers:
+    """Count, for each operation, the chunks with one element more among those that all its firings carry."""
+    offset, first, step, modulus = ops.chunk_offset, ops.chunk_first, ops.chunk_step, ops.chunk_modulus
+    counts = np.zeros(len(ops), dtype=np.int64)
+    one_place = (ops.chunk_width > 0) & ((step % modulus == 0) | (ops.repeat == 1))
+    chunk = offset + first % modulus
+    counts[one_place] = (np.clip(longer - chunk, 0, ops.chunk_width) * ops.repeat)[one_place]
+    # The i-th chunk that a firing carries is a longer one while its place is below `longer - offset - i`.
+    moving = np.flatnonzero((ops.chunk_width > 0) & ~one_place)
+    for place in range(int(ops.chunk_width[moving].max(initial=0))):
+        some = moving[ops.chunk_width[moving] > place]
+        threshold = np.clip(longer - offset[some] - place, 0, modulus[some])
+        counts[some] += _firings_below(ops.repeat[some], first[some], step[some], modulus[some], threshold)
+    return counts
+
+
+def _firings_below(
+    repeat: Integers, first: Integers, step: Integers, modulus: Integers, threshold: Integers
+) -> Integers:
+    """Count the firings k < `repeat` with ``(first + k step) mod modulus < threshold <= modulus``."""
+    first, step = first % modulus, step % modulus
+    above = _floor_sum(repeat, modulus, step, first + modulus - threshold) - repeat
+    return _floor_sum(repeat, modulus, step, first) - above
+
+
+def _floor_sum(count: Integers, divisor: Integers, slope: Integers, start: Integers) -> Integers:
+    """Return the sum of ``floor((slope k + start) / divisor)`` over k < `count`, for numbers that are not negative.
+
+    Counts lattice points under a line as Euclid's algorithm goes; R. Graham, D. Knuth, O. Patashnik, *Concrete
+    Mathematics* (1994), section 3.5. Takes a number of turns that is logarithmic in the divisor.
+    """
+    total = np.zeros(count.shape, dtype=np.int64)
+    count, divisor, slope, start = (np.array(column, dtype=np.int64) for column in (count, divisor, slope, start))
+    some = np.flatnonzero(count > 0)
+    while some.size:
+        n, m, a, b = count[some], divisor[some], slope[some], start[some]
+        total[some] += n * (n - 1) // 2 * (a // m) + n * (b // m)
+        a, b = a % m, b % m
+        top = a * n + b
+        count[some], divisor[some], slope[some], start[some] = top // m, a, m, top % m
+        some = some[top >= m]
+    return total
+
+
+class ScheduleBuilder:
+    """Collects operations and dependencies; every argument may be an array, and arrays broadcast.
+
+    Parameters
+    ----------
+    name : str
+    ranks : int
+    partition : Partition
+
+    Examples
+    --------
+    >>> build = ScheduleBuilder("ping-pong", 2, Partition(elements=1, element_bytes=4))
+    >>> ping = build.send(0, 1)
+    >>> pong = build.send(1, 0)
+    >>> build.depend(ping, pong)
+    >>> build.schedule().messages()
+    2
+    """
+
+    def __init__(self, name: str, ranks: int, partition: Partition) -> None:
+        self.name = name
+        self.ranks = ranks
+        self.partition = partition
+        self._operations: list[tuple[NDArray[Any], ...]] = []
+        self._dependencies: list[tuple[NDArray[Any], ...]] = []
+        self._count = 0
+
+    def send(
+        self,
+        source: ArrayLike,
+        target: ArrayLike,
+        *,
+        repeat: ArrayLike = 1,
+        chunk: ArrayLike = 0,
+        step: ArrayLike = 0,
+        modulus: ArrayLike = 0,
+        width: ArrayLike = 1,
+        offset: ArrayLike = 0,
+        reduce: ArrayLike = 0,
+        fixed_bytes: ArrayLike = 0.0,
+        merged_by: ArrayLike = -1,
+    ) -> Integers:
+        """Add sends and return their indices.
+
+        Parameters
+        ----------
+        source, target : array_like of int
+            Ranks.
+        repeat : array_like of int
+            Number of firings.
+        chunk, step, modulus, offset, width : array_like of int
+            Firing k carries `width` chunks from ``offset + (chunk + k step) mod modulus`` on; modulus 0 means the
+            number of chunks of the partition; width 0 means `fixed_bytes` instead of chunks.
+        reduce : array_like of int
+            The first so many firings are added at the target, the others replace what it holds.
+        fixed_bytes : array_like of float
+            Size of each firing where `width` is 0 [bytes].
+        merged_by : array_like of int
+            Index of the calculation of the target that adds or replaces; -1 where delivery does.
+        """
+        modulus = np.where(np.asarray(modulus) == 0, self.partition.chunks, modulus)
+        chunks = (offset, chunk, step, modulus, width)
+        return self._add(Kind.SEND, source, target, -1, repeat, 0.0, fixed_bytes, *chunks, reduce, merged_by)
+
+    def calc(
+        self, rank: ArrayLike, seconds: ArrayLike = 0.0, *, stream: ArrayLike = -1, repeat: ArrayLike = 1
+    ) -> Integers:
+        """Add calculations and return their indices; one of 0 s on no stream joins dependencies."""
+        return self._add(Kind.CALC, rank, rank, stream, repeat, seconds, 0.0, 0, 0, 0, 1, 0, 0, -1)
+
+    def depend(
+        self,
+        before: ArrayLike,
+        after: ArrayLike,
+        *,
+        offset: ArrayLike = 0,
+        until: ArrayLike = Until.DELIVERED,
+        delay_s: ArrayLike = 0.0,
+    ) -> None:
+        """Let firing k of `after` wait for firing ``k - offset`` of `before`."""
+        columns = np.broadcast_arrays(
+            *(np.asarray(column) for column in (before, after, offset, until, delay_s)),
+        )
+        self._dependencies.append(tuple(np.atleast_1d(column).ravel() for column in columns))
+
+    def schedule(self) -> Schedule:
+        """Return what was collected."""
+        types = (np.int8, *[np.int64] * 4, np.float64, np.float64, *[np.int64] * 7)
+        operations = Operations(*_columns(self._operations, types))
+        dependencies = Dependencies(*_columns(self._dependencies, (np.int64, np.int64, np.int64, np.int8, np.float64)))
+        return Schedule(self.name, self.ranks, self.partition, operations, dependencies)
+
+    def _add(self, *columns: ArrayLike) -> Integers:
+        arrays = [
+            np.atleast_1d(column).ravel() for column in np.broadcast_arrays(*(np.asarray(column) for column in columns))
+        ]
+        self._operations.append(tuple(arrays))
+        first, self._count = self._count, self._count + len(arrays[0])
+        return np.arange(first, self._count)
+
+
+def _columns(rows: list[tuple[NDArray[Any], ...]], types: tuple[Any, ...]) -> list[Any]:
+    """Join the pieces of each column and give it its type."""
+    if not rows:
+        return [np.empty(0, dtype=kind) for kind in types]
+    return [np.concatenate(pieces).astype(kind) for pieces, kind in zip(zip(*rows, strict=True), types, strict=True)]

@@ -1,0 +1,114 @@
+"""How long each worker computes in each iteration, and when its buckets are ready."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simnet.engine.random_streams import random_stream
+from simnet.training.buckets import Bucket
+from simnet.training.settings import Jitter, JobSettings
+from simnet.workload import RecordedTrace, Workload
+
+__all__ = ["ComputeTimes", "Timeline", "compute_times"]
+
+
+class Timeline(NamedTuple):
+    """One worker's computing in one iteration.
+
+    Attributes
+    ----------
+    total_s : forward and backward [s]
+    ready_s : after the start of the iteration, when each bucket is ready, not decreasing [s]
+    """
+
+    total_s: float
+    ready_s: Sequence[float]
+
+
+class ComputeTimes(Protocol):
+    """How long workers compute."""
+
+    def timeline(self, iteration: int, rank: int) -> Timeline:
+        """Return what one worker does in one iteration."""
+
+
+def compute_times(job: JobSettings, buckets: Sequence[Bucket], seed: int) -> ComputeTimes:
+    """Return the compute times of a job, from a table or as recorded."""
+    if isinstance(job.workload, RecordedTrace):
+        return _Recorded(job.workload, buckets)
+    return _Modelled(job.workload, buckets, job, seed)
+
+
+class _Modelled:
+    """The same timeline for all, stretched by each worker's speed and by jitter."""
+
+    def __init__(self, workload: Workload, buckets: Sequence[Bucket], job: JobSettings, seed: int) -> None:
+        forward_s = float(workload.forward_s.sum())
+        ready = np.asarray(workload.tensor_ready_s)[[bucket.last_tensor for bucket in buckets]]
+        self._total_s = workload.compute_time_s
+        self._ready_s = np.minimum(forward_s + ready, self._total_s)
+        self._slowness = np.ones(job.workers)
+        for rank, speed in job.speed_factors.items():
+            self._slowness[rank] = 1.0 / speed
+        self._jitter = job.jitter
+        self._stream = (seed, "jitter", job.name)
+        self._factors: dict[int, NDArray[np.float64]] = {}
+        self._timelines: dict[float, Timeline] = {}
+
+    def timeline(self, iteration: int, rank: int) -> Timeline:
+        stretch = float(self._slowness[rank])
+        if self._jitter is not None:
+            return self._stretched(stretch * float(self._jitter_factors(self._jitter, iteration)[rank]))
+        found = self._timelines.get(stretch)
+        if found is None:
+            found = self._timelines[stretch] = self._stretched(stretch)
+        return found
+
+    def _stretched(self, stretch: float) -> Timeline:
+        return Timeline(self._total_s * stretch, (self._ready_s * stretch).tolist())
+
+    def _jitter_factors(self, jitter: Jitter, iteration: int) -> NDArray[np.float64]:
+        """Return the factors of all ranks, which do not depend on the order in which ranks ask."""
+        found = self._factors.get(iteration)
+        if found is None:
+            # In step, workers are at most one iteration apart.
+            for old in [number for number in self._factors if number < iteration - 1]:
+                del self._factors[old]
+            stream = random_stream(*self._stream, iteration)
+            found = self._factors[iteration] = _draw(jitter, len(self._slowness), stream)
+        return found
+
+
+class _Recorded:
+    """Each iteration as it was recorded; a run that is longer than the recording begins it anew."""
+
+    def __init__(self, trace: RecordedTrace, buckets: Sequence[Bucket]) -> None:
+        self._trace = trace
+        self._last_tensors = [bucket.last_tensor for bucket in buckets]
+
+    def timeline(self, iteration: int, rank: int) -> Timeline:
+        step = self._trace.step(iteration % self._trace.iterations, rank % self._trace.ranks)
+        return Timeline(step.total_s, np.asarray(step.tensor_ready_s)[self._last_tensors].tolist())
+
+
+def _draw(jitter: Jitter, count: int, stream: np.random.Generator) -> NDArray[np.float64]:
+    spread = jitter.spread
+    match jitter.distribution:
+        case "lognormal":
+            factors = np.exp(spread * stream.standard_normal(count) - spread**2 / 2)
+        case "normal":
+            factors = np.maximum(1.0 + spread * stream.standard_normal(count), 0.0)
+        case "uniform":
+            factors = stream.uniform(1.0 - spread, 1.0 + spread, count)
+        case "exponential":
+            factors = 1.0 + spread * stream.standard_exponential(count)
+        case unknown:
+            raise ValueError(f"unknown distribution {unknown!r}")
+    if not all(map(math.isfinite, (factors.min(), factors.max()))):
+        raise ValueError(f"{jitter} gives factors that are not finite")
+    return np.asarray(factors, dtype=np.float64)

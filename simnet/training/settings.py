@@ -1,0 +1,97 @@
+"""What a job is told: plain data, in SI units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from simnet.workload import RecordedTrace, Workload
+
+__all__ = ["Architecture", "Jitter", "JobSettings", "RunSettings"]
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """How the data-parallel group exchanges gradients.
+
+    Parameters
+    ----------
+    name : str
+        ``ring``, ``star``, ``tree``, ``butterfly``, ``mesh`` or ``parameter_server``.
+    options : mapping
+        Keyword arguments of the function that makes the schedule.
+    """
+
+    name: str = "ring"
+    options: Mapping[str, int | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """A random factor on the compute time of each worker in each iteration.
+
+    Parameters
+    ----------
+    distribution : str
+        ``lognormal``: exp(spread z - spread² / 2); ``normal``: 1 + spread z, at least 0; ``uniform``: between
+        1 - spread and 1 + spread; ``exponential``: 1 + spread x. z is standard normal, x exponential with mean 1.
+    spread : float
+        At least 0, relative.
+    """
+
+    distribution: str = "lognormal"
+    spread: float = 0.0
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """A workload that is trained on ranks.
+
+    Parameters
+    ----------
+    name : str
+    workload : Workload or RecordedTrace
+    workers : int
+    architecture : Architecture
+    sync : str
+        ``bsp``.
+    bucket_bytes : float
+        A bucket is sent when it holds at least so much [bytes].
+    overlap : bool
+        Send a bucket when it is ready, during the backward pass; otherwise all after it.
+    gradient_element_bytes : float
+        Size of one gradient element on the wire [bytes].
+    jitter : Jitter or None
+    speed_factors : mapping of int to float
+        Relative speed of ranks, 1 where not given; 0.5 computes twice as long.
+    """
+
+    name: str
+    workload: Workload | RecordedTrace
+    workers: int
+    architecture: Architecture = Architecture()
+    sync: str = "bsp"
+    bucket_bytes: float = 25.0 * 2**20
+    overlap: bool = True
+    gradient_element_bytes: float = 4.0
+    jitter: Jitter | None = None
+    speed_factors: Mapping[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How long is simulated and measured.
+
+    Parameters
+    ----------
+    iterations : int
+        Measured iterations, at least 1.
+    warmup : int
+        Iterations before those, not measured.
+    seed : int
+        Of all random streams.
+    """
+
+    iterations: int = 10
+    warmup: int = 1
+    seed: int = 0

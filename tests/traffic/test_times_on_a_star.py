@@ -1,0 +1,117 @@
+"""The closed forms in the docstrings, against a small and obvious fluid simulation of a star.
+
+N hosts around one switch; each has a link in and a link out of bandwidth B. Active messages share the links max-min
+fairly (progressive filling); a message is delivered p after it has drained; nothing else takes time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import ceil, floor, log2
+
+import pytest
+
+from simnet.traffic import (
+    Kind,
+    Schedule,
+    Until,
+    butterfly_all_reduce,
+    mesh_all_reduce,
+    parameter_server_push_pull,
+    ring_all_reduce,
+    star_all_reduce,
+    tree_all_reduce,
+)
+
+S, B, P = 100e6, 12.5e9, 2e-6
+RANKS = [2, 3, 4, 5, 6, 7, 8, 9, 16]
+
+
+def fair_rates(flows: dict[int, tuple]) -> dict[int, float]:
+    """Max-min fair rates of flows over links of bandwidth B by progressive filling."""
+    rates: dict[int, float] = {}
+    while len(rates) < len(flows):
+        left: dict[object, list] = defaultdict(lambda: [B, 0])
+        for flow, links in flows.items():
+            for link in links:
+                if flow in rates:
+                    left[link][0] -= rates[flow]
+                else:
+                    left[link][1] += 1
+        tightest = min((room / users, str(link)) for link, (room, users) in left.items() if users)
+        for flow, links in flows.items():
+            if flow not in rates and any(str(link) == tightest[1] for link in links):
+                rates[flow] = tightest[0]
+    return rates
+
+
+def time_on_star(schedule: Schedule) -> float:
+    """Play a schedule; return when the last message is delivered [s]."""
+    ops, deps = schedule.operations, schedule.dependencies
+    over = {until: [0] * len(ops) for until in Until}
+    begun, flows, left, deliveries, now = [0] * len(ops), {}, {}, [], 0.0
+
+    def may_begin(op: int) -> bool:
+        k = begun[op]
+        if k >= ops.repeat[op] or over[Until.DRAINED][op] < k:
+            return False
+        return all(
+            k < deps.offset[i]
+            or over[deps.until[i]][deps.before[i]] > min(k - deps.offset[i], ops.repeat[deps.before[i]] - 1)
+            for i in range(len(deps))
+            if deps.after[i] == op
+        )
+
+    while True:
+        ready = [op for op in range(len(ops)) if may_begin(op)]
+        for op in ready:
+            if ops.kind[op] == Kind.CALC:
+                over[Until.DRAINED][op] += 1
+                over[Until.DELIVERED][op] += 1
+            else:
+                flows[op] = (("out", int(ops.source[op])), ("in", int(ops.target[op])))
+                left[op] = schedule.firing_bytes(op, begun[op])
+            begun[op] += 1
+        if ready:
+            continue
+        if not flows and not deliveries:
+            assert begun == ops.repeat.tolist()
+            return now
+        rates = fair_rates(flows)
+        ends = [now + left[op] / rates[op] for op in flows] + [at for at, _ in deliveries]
+        step = min(ends) - now
+        now = min(ends)
+        for op in list(flows):
+            left[op] -= rates[op] * step
+            if left[op] <= 1e-9 * S:
+                del flows[op]
+                over[Until.DRAINED][op] += 1
+                deliveries.append((now + P, op))
+        for arrival in [arrival for arrival in deliveries if arrival[0] <= now * (1 + 1e-12)]:
+            deliveries.remove(arrival)
+            over[Until.DELIVERED][arrival[1]] += 1
+
+
+def closed_forms(n: int) -> dict[str, tuple[Schedule, float]]:
+    whole = {"elements": int(S / 4), "element_bytes": 4, "divisible": True}
+    exact = n & (n - 1) == 0
+    return {
+        "ring": (ring_all_reduce(n, **whole), 2 * (n - 1) * (S / (n * B) + P)),
+        "star": (star_all_reduce(n, **whole), 2 * ((n - 1) * S / B + P)),
+        "tree": (tree_all_reduce(n, **whole), 2 * ceil(log2(n)) * (S / B + P)),
+        "butterfly": (butterfly_all_reduce(n, **whole), (floor(log2(n)) + (0 if exact else 2)) * (S / B + P)),
+        "mesh": (mesh_all_reduce(n, **whole), 2 * ((n - 1) * S / (n * B) + P)),
+        "mesh, full": (mesh_all_reduce(n, **whole, exchange="full"), (n - 1) * S / B + P),
+        "one server": (parameter_server_push_pull(n, 1, **whole), 2 * (n * S / B + P)),
+        "two servers": (parameter_server_push_pull(n, 2, **whole), 2 * (max(n / 2, 1) * S / B + P)),
+    }
+
+
+# The obvious simulation takes too long for rings and meshes of 16.
+CASES = [(name, n) for n in RANKS for name in closed_forms(2) if n < 16 or not name.startswith(("mesh", "ring"))]
+
+
+@pytest.mark.parametrize(("name", "ranks"), CASES)
+def test_time_on_a_star_is_the_closed_form(name, ranks):
+    schedule, expected_s = closed_forms(ranks)[name]
+    assert time_on_star(schedule) == pytest.approx(expected_s, rel=1e-9)
