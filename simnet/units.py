@@ -26,6 +26,7 @@ from fractions import Fraction
 __all__ = [
     "BITS_PER_BYTE",
     "GIBIBYTE",
+    "GIGA",
     "GIGABIT_PER_S",
     "KIBIBYTE",
     "MEBIBYTE",
@@ -52,6 +53,7 @@ GIGABIT_PER_S = 1e9 / BITS_PER_BYTE  # bytes per second
 NANOSECOND = 1e-9  # seconds
 MICROSECOND = 1e-6  # seconds
 MILLISECOND = 1e-3  # seconds
+GIGA = 1e9
 TERA = 1e12
 
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", re.DOTALL)
@@ -313,11 +315,12 @@ def _format(
 
 def _exact_text(value: float, units: dict[str, Fraction], shown: tuple[tuple[str, ...], ...], base: str) -> str:
     """Return the shortest text that is read back as exactly this value."""
-    texts = []
+    texts: list[tuple[int, str]] = []
+    decimal = Fraction(repr(float(value)))  # what is meant by the number, not its nearest binary fraction
     for group in shown:
         for unit in group:
             try:
-                number = repr(float(Fraction(value) / units[unit])).removesuffix(".0")
+                number = repr(float(decimal / units[unit])).removesuffix(".0")
                 if float(Fraction(number) * units[unit]) == value:
                     texts.append((len(number), f"{number} {unit}"))
             except OverflowError:

@@ -163,6 +163,7 @@ def test_refused_with_a_hint(parse, text, message, hint):
         (format_duration(0.0123456), "12.35 ms"),
         (format_duration(90), "90 s"),
         (format_duration(5e-10), "0.5 ns"),
+        (format_duration(6e-8), "60 ns"),
         (format_duration_per_byte(9e-11), "0.09 ns/B"),
         (format_duration(math.nan), "nan"),
     ],

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import simpy
+
+if TYPE_CHECKING:
+    from simpy.events import EventPriority
 
 __all__ = ["LATE", "NORMAL", "URGENT", "Alarm"]
 
@@ -37,5 +40,6 @@ class Alarm(simpy.Event):
         """
         self._ok = True
         self._value = value
-        self.env.schedule(self, priority, delay_s)
+        # SimPy orders an instant by any whole number; its own type names only the first two.
+        self.env.schedule(self, cast("EventPriority", priority), delay_s)
         return self

@@ -1,1 +1,1 @@
-
+"""Runs, their results as tables, sweeps and plots."""

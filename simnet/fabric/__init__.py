@@ -1,1 +1,1 @@
-
+"""The flow-level fabric: plays schedules on a topology under a protocol, in simulated time."""

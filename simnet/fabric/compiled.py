@@ -27,6 +27,7 @@ __all__ = ["cache_folder", "compile_once", "inlined", "kernel"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _READY = "ready"
+_config: Any = numba.config
 
 
 @cache
@@ -39,7 +40,7 @@ def cache_folder() -> Path:
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    cpu = f"{numba.config.CPU_NAME} {numba.config.CPU_FEATURES}" if numba.config.CPU_NAME else _host_cpu()
+    cpu = f"{_config.CPU_NAME} {_config.CPU_FEATURES}" if _config.CPU_NAME else _host_cpu()
     for part in (numba.__version__, llvmlite.__version__, platform.python_version(), cpu):
         digest.update(str(part).encode() + b"\0")
     folder = _writable_root() / "kernels" / digest.hexdigest()[:20]
@@ -60,14 +61,15 @@ def inlined(function: Function) -> Function:
     return _compile(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-def _compile(function: Function, **options: bool) -> Function:
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_folder())
+def _compile(function: Function, **options: Any) -> Function:
+    before = _config.CACHE_DIR
+    _config.CACHE_DIR = str(cache_folder())
     try:
         # The kernels allocate nothing, so they need none of numba's reference counts, which cost more than the work.
-        compiled: Function = numba.njit(cache=True, error_model="numpy", _nrt=False, **options)(function)
+        options |= {"cache": True, "error_model": "numpy", "_nrt": False}
+        compiled: Function = numba.njit(**options)(function)
     finally:
-        numba.config.CACHE_DIR = before
+        _config.CACHE_DIR = before
     return compiled
 
 
@@ -88,7 +90,7 @@ def compile_once(warm_up: Callable[[], None], say: Callable[[str], None]) -> flo
     float
         Seconds spent compiling; 0.0 where nothing was to be done.
     """
-    if numba.config.DISABLE_JIT or (cache_folder() / _READY).exists():
+    if _config.DISABLE_JIT or (cache_folder() / _READY).exists():
         return 0.0
     with _locked(cache_folder() / "lock"):
         if (cache_folder() / _READY).exists():

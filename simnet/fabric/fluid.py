@@ -23,7 +23,7 @@ from simnet.fabric.network import Network
 from simnet.fabric.placement import LOCAL, REMOTE, Placement, place
 from simnet.fabric.slots import Slots, enlarge, enlarge_events
 from simnet.fabric.stall import describe_stall
-from simnet.fabric.tables import Tables, make_tables
+from simnet.fabric.tables import Table, Tables, make_tables
 from simnet.traffic.deadlock import check_deadlock
 from simnet.traffic.schedule import Schedule
 
@@ -45,7 +45,9 @@ class Play:
         From the submission until each rank is complete, NaN before; exact, as it never passed through the SimPy clock.
     """
 
-    def __init__(self, fabric: FluidFabric, name: str, placement: Placement, rows: dict[str, int], begun: float) -> None:
+    def __init__(
+        self, fabric: FluidFabric, name: str, placement: Placement, rows: dict[str, int], begun: float
+    ) -> None:
         self.name = name
         self.placement = placement
         self.complete = Alarm(fabric.env)
@@ -206,6 +208,11 @@ class FluidFabric:
         kernel.reroute(self._tables, row, first, len(resources), latency_s)
         self._wake_now()
 
+    @property
+    def costs(self) -> Table:
+        """Costs per message and byte, within a host and through the protocol; not to be changed."""
+        return self._tables.costs
+
     # -- counters ---------------------------------------------------------------------------------------------------
 
     @property
@@ -337,7 +344,7 @@ class FluidFabric:
         return float(self._tables.clock["now"][0])
 
     def _local_time(self) -> float:
-        """Return the present on the kernel's clock; a few units in the last place of the SimPy clock are the same instant."""
+        """Return the present on the kernel's clock; a few units in the last place of SimPy's are the same instant."""
         local = self.env.now - self._base
         slack = 8.0 * math.ulp(max(self.env.now, 1e-300)) + 8.0 * math.ulp(local if local > 0 else 1e-300)
         if abs(local - self._now) <= slack:
@@ -358,7 +365,9 @@ class FluidFabric:
             return
         local = self._local_time()
         if local < self._now:
-            raise InvariantError(f"the fabric is at {self._base + self._now} s, ahead of the actors at {self.env.now} s")
+            raise InvariantError(
+                f"the fabric is at {self._base + self._now} s, ahead of the actors at {self.env.now} s"
+            )
         clock["now"] = local
 
     def _wake_now(self) -> None:
@@ -393,7 +402,7 @@ class FluidFabric:
             raise StalledError(describe_stall(self._tables, list(self._playing.values()), self._base))
 
     def _before(self, time_s: float) -> float:
-        """Return the end of what the kernel may do on its own: the window of a SimPy instant belongs to that instant."""
+        """Return where the kernel must stop: the window of a SimPy instant belongs to that instant."""
         return time_s - self._base - 8.0 * math.ulp(max(time_s, 1e-300))
 
     # -- completions ------------------------------------------------------------------------------------------------
@@ -410,7 +419,10 @@ class FluidFabric:
         delay = max(self._base + self._now - self.env.now, 0.0)
         order = np.lexsort((gates["rank"], gates["play"]))
         for row, rank, complete_at in zip(
-            gates["play"][order].tolist(), gates["rank"][order].tolist(), gates["complete_at"][order].tolist(), strict=True
+            gates["play"][order].tolist(),
+            gates["rank"][order].tolist(),
+            gates["complete_at"][order].tolist(),
+            strict=True,
         ):
             play = self._playing[row]
             play.rank_duration_s[rank] = complete_at - play._begun

@@ -310,7 +310,7 @@ def _meet_deadline(tables: Tables, row: int) -> None:
 
 @inlined
 def _drain(tables: Tables, row: int) -> None:
-    """The last byte of a firing has left; the operation may fire again, and the bytes are on their way."""
+    """Let a firing whose last byte has left go on its way, and the operation fire again."""
     clock = tables.clock[0]
     operation = tables.operations[row]
     operation.remaining = 0.0
@@ -327,7 +327,7 @@ def _drain(tables: Tables, row: int) -> None:
 
 @inlined
 def _arrive(tables: Tables, row: int) -> None:
-    """A firing has reached the receiver, who now takes it in and reduces it."""
+    """Have the receiver take in and reduce a firing that has reached it."""
     clock = tables.clock[0]
     operation = tables.operations[row]
     firing = operation.arrived
@@ -346,7 +346,7 @@ def _arrive(tables: Tables, row: int) -> None:
 
 @inlined
 def _deliver(tables: Tables, row: int) -> None:
-    """A firing is received and reduced."""
+    """Tell those who wait that a firing is received and reduced."""
     operation = tables.operations[row]
     tables.clock[0].delivered_bytes += _firing_bytes(tables, row, operation.delivered)
     operation.delivered += 1

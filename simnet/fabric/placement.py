@@ -48,7 +48,8 @@ class Placement:
     def wire_bytes_sent(self) -> NDArray[np.float64]:
         """What each rank puts on the wire, headers included, shape (ranks,) [bytes]."""
         sent = self.schedule.operation_bytes() * self.wire_factor
-        return np.bincount(self.schedule.operations.source, weights=sent, minlength=self.schedule.ranks)
+        per_rank = np.bincount(self.schedule.operations.source, weights=sent, minlength=self.schedule.ranks)
+        return np.asarray(per_rank, dtype=np.float64)
 
     @cached_property
     def resource_bytes(self) -> dict[int, float]:
@@ -129,7 +130,16 @@ def place(schedule: Schedule, nodes: Sequence[int] | NDArray[np.int64], network:
     gates["left"] = gates["operations"] + np.bincount(ops.target[sends], minlength=schedule.ranks)
     gates["complete_at"] = np.nan
     return Placement(
-        schedule, nodes, table, dependencies, outgoing, behind_gate, hops, gates, setup, np.where(remote, wire_factor, 1.0)
+        schedule=schedule,
+        nodes=nodes,
+        operations=table,
+        dependencies=dependencies,
+        outgoing=outgoing,
+        behind_gate=behind_gate,
+        hops=hops,
+        gates=gates,
+        setup_s=setup,
+        wire_factor=np.where(remote, wire_factor, 1.0),
     )
 
 

@@ -50,7 +50,9 @@ def _without_rate(tables: Tables, row: int, play: Play, base_s: float) -> str:
     hops = tables.hops["resource"][operation.first_hop : operation.first_hop + operation.hops].tolist()
     closed = [names[resource] for resource in hops if tables.resources["capacity"][resource] <= 0.0]
     why = f"{', '.join(closed)} has no capacity" if closed else "its cap is 0"
-    return f"{_ranks(tables, row)} has {operation.remaining:.0f} bytes left since {base_s + operation.since:.9g} s: {why}"
+    return (
+        f"{_ranks(tables, row)} has {operation.remaining:.0f} bytes left since {base_s + operation.since:.9g} s: {why}"
+    )
 
 
 def _without_token(tables: Tables, row: int, base_s: float) -> str:

@@ -11,16 +11,17 @@ from typing import Any
 from pydantic import ValidationError
 
 from simnet.errors import InputError, KeyPath, Problem
-from simnet.protocols import FlowProtocol, resolve
+from simnet.protocols import FIELDS, FlowProtocol, resolve
+from simnet.scenario.document import Document
 from simnet.scenario.fields import shown
 from simnet.scenario.locate import find_file
 from simnet.scenario.models import DISTRIBUTIONS, RunSpec, TrainingSpec, WorkloadSpec
 from simnet.scenario.protocol_models import ProtocolSpec, protocol_overrides
 from simnet.scenario.sections import label, problems_of, unknown_key
-from simnet.scenario.settings import JitterSettings, RunSettings, TrainingSettings
 from simnet.scenario.topology_models import GeneratorSpec, TopologySpec, generate
-from simnet.scenario.yaml_document import Document, read_yaml
-from simnet.topology import TOPOLOGY_SUFFIXES, Topology, load_topology_file
+from simnet.scenario.yaml_document import parse_yaml, read_yaml
+from simnet.topology import GENERATORS, TOPOLOGY_SUFFIXES, Topology, load_topology_file
+from simnet.training.settings import Architecture, Jitter, RunSettings, TrainingSettings
 from simnet.workload import (
     DTYPE_BYTES,
     RecordedTrace,
@@ -40,6 +41,7 @@ __all__ = [
     "build_workload",
     "load_topology",
     "load_workload",
+    "topology_from_text",
     "worker_count",
 ]
 
@@ -64,14 +66,22 @@ def build_topology(spec: TopologySpec, folder: Path | None = None) -> Topology:
     generator = spec.generator
     if generator:
         return _generated(generator, spec, generator)
+    assert spec.file is not None
     try:
-        path = find_file(spec.file, folder, "topologies", TOPOLOGY_FILES)
+        path = _topology_file(spec.file, folder)
     except InputError as error:
-        [problem] = error.problems
-        if spec.file in TopologySpec.model_fields:
-            problem = Problem(problem.message, f"a generator needs its options: {{{spec.file}: {{option: value}}}}")
-        raise InputError(problem.under("file")) from None
+        raise InputError(problem.under("file") for problem in error.problems) from None
     return load_topology(path, spec)
+
+
+def _topology_file(name: str, folder: Path | None) -> Path:
+    try:
+        return find_file(name, folder, "topologies", TOPOLOGY_FILES)
+    except InputError as error:
+        if name not in GENERATORS:
+            raise
+        hint = f"a generator needs its options: {{{name}: {{option: value}}}}"
+        raise InputError(replace(problem, hint=hint) for problem in error.problems) from None
 
 
 def load_topology(path: Path, spec: TopologySpec | None = None) -> Topology:
@@ -89,6 +99,34 @@ def load_topology(path: Path, spec: TopologySpec | None = None) -> Topology:
         return _from_yaml(read_yaml(path), path.stem)
     defaults = spec.defaults.model_dump(exclude_none=True) if spec is not None and spec.defaults else None
     return load_topology_file(path, defaults)
+
+
+def topology_from_text(text: str, option: str = "SPEC") -> Topology:
+    """Return the topology that a person names: a file, something that ships, or a generator as inline YAML.
+
+    Parameters
+    ----------
+    text : str
+        As ``fat_tree_k8``, ``cluster.json`` or ``{star: {hosts: 4}}``.
+    option : str
+        What it was given to, for messages.
+
+    Raises
+    ------
+    InputError
+        Everything that is wrong with it.
+    """
+    if "{" not in text:
+        return load_topology(_topology_file(text, None))
+    document = parse_yaml(text, option).checked()
+    try:
+        spec = TopologySpec.model_validate(document.data)
+    except ValidationError as error:
+        raise InputError(problems_of(document, TopologySpec, error)) from None
+    try:
+        return build_topology(spec)
+    except InputError as error:
+        raise InputError(document.at((), problem) for problem in error.problems) from None
 
 
 def _from_yaml(document: Document, name: str) -> Topology:
@@ -119,14 +157,23 @@ def build_protocol(spec: ProtocolSpec, link_kinds: Iterable[str] = ()) -> FlowPr
     link_kinds : iterable of str
         Kinds of links between hosts: ``rdma`` means what they are.
     """
-    return resolve(spec.name, protocol_overrides(spec), link_kinds=tuple(link_kinds))
+    try:
+        return resolve(spec.name, protocol_overrides(spec), link_kinds=tuple(link_kinds))
+    except InputError as error:
+        # Below, fields are named with their units.
+        keys = {field.name: field.key for field in FIELDS.values()}
+        raise InputError(
+            replace(problem, path=tuple(keys.get(str(part), part) for part in problem.path))
+            for problem in error.problems
+        ) from None
 
 
 def worker_count(spec: TrainingSpec, topology: Topology) -> int:
-    """Return the number of workers: as given, else all ranks that are not servers."""
+    """Return the number of workers: as given, else all ranks; where these are hosts, without those for servers."""
     if spec.workers is not None:
         return spec.workers
-    return max(1, len(topology.compiled.ranks) - _servers(spec))
+    servers = _servers(spec) if "gpu" not in topology.compiled.node_kind else 0
+    return max(1, len(topology.compiled.ranks) - servers)
 
 
 def build_training(spec: TrainingSpec, gradient_dtype: str, topology: Topology) -> TrainingSettings:
@@ -135,21 +182,14 @@ def build_training(spec: TrainingSpec, gradient_dtype: str, topology: Topology) 
     Raises
     ------
     InputError
-        More workers (and servers) than ranks, options or speeds of workers that do not exist; all at once.
+        More workers than ranks, options or speeds of workers that do not exist; all at once.
     """
     problems = []
-    ranks, workers, servers = len(topology.compiled.ranks), worker_count(spec, topology), _servers(spec)
+    ranks, workers = len(topology.compiled.ranks), worker_count(spec, topology)
     architecture = spec.architecture
-    if workers + servers > ranks:
-        asked = f"{workers} workers" + (f" and {servers} servers" if servers else "")
-        if spec.workers is None:
-            path: tuple[str, ...] = ("architecture", "parameter_server", "servers")
-        else:
-            path = ("workers",)
-        hint = (
-            f"at most {max(ranks - servers, 0)} workers are possible" if servers < ranks else "a larger one is wanted"
-        )
-        problems.append(Problem(f"{asked} do not fit on the {ranks} ranks of topology {topology.name}", hint, path))
+    if workers > ranks:
+        message = f"{workers} workers do not fit on the {ranks} ranks of topology {topology.name}"
+        problems.append(Problem(message, f"at most {ranks} workers are possible", ("workers",)))
     hub = getattr(architecture.options, "hub", 0)
     if hub >= workers:
         message = f"hub {hub} is not one of the {workers} workers"
@@ -174,11 +214,10 @@ def build_training(spec: TrainingSpec, gradient_dtype: str, topology: Topology) 
     jitter = None
     if spec.jitter is not None:
         spread = getattr(spec.jitter, DISTRIBUTIONS[spec.jitter.distribution])
-        jitter = JitterSettings(spec.jitter.distribution, spread)
+        jitter = Jitter(spec.jitter.distribution, spread)
     return TrainingSettings(
         workers=workers,
-        architecture=architecture.name,
-        options=MappingProxyType(dict(architecture.options)),
+        architecture=Architecture(architecture.name, MappingProxyType(dict(architecture.options))),
         sync=spec.sync,
         bucket_bytes=spec.bucket_size,
         overlap=spec.overlap,
@@ -221,7 +260,7 @@ def build_workload(spec: WorkloadSpec, workers: int, folder: Path | None = None)
             hint = f"a multiple of {workers} is wanted"
             raise InputError(Problem(message, hint, ("global_batch_size",)))
     measured: dict[str, Any] = {"gpu": spec.gpu, "precision": spec.precision, "samples_per_s": spec.samples_per_s}
-    model = {"model": spec.model, "sequence_length": spec.sequence_length}
+    model: dict[str, Any] = {"model": spec.model, "sequence_length": spec.sequence_length}
     try:
         if spec.trace is not None:
             path = _find(spec.trace, folder, "trace")
@@ -279,6 +318,6 @@ def load_workload(path: Path, *, batch_size: int, **settings: Any) -> Workload:
 
 def _find(name: str, folder: Path | None, key: str) -> Path:
     try:
-        return find_file(name, folder, "workloads", (".csv", ".yaml", ".yml"))
+        return find_file(name, folder)
     except InputError as error:
         raise InputError(problem.under(key) for problem in error.problems) from None

@@ -10,8 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from simnet.errors import KeyPath, Problem
+from simnet.scenario.document import Document
 from simnet.scenario.models import DISTRIBUTIONS
-from simnet.scenario.yaml_document import Document
+from simnet.workload import PRECISIONS
+from simnet.workload.roofline import gpu_problems
+from simnet.workload.tables import model_problems
 
 __all__ = ["combination_problems"]
 
@@ -37,9 +40,20 @@ def _workload(document: Document) -> Iterator[Problem]:
     if "model" not in given and kinds and "sequence_length" in given:
         message = "sequence_length stands beside no model"
         yield document.problem((*path, "sequence_length"), message, "only shipped models have one", at_key=True)
+    yield from _names(document, path, given, kinds)
     if kinds == ["model"] and "gpu" not in given and "samples_per_s" not in given:
         hint = "name the GPU, or give samples_per_s, the measured rate of one worker"
         yield document.problem((*path, "gpu"), "'gpu' is missing in workload", hint)
+
+
+def _names(document: Document, path: KeyPath, given: Mapping[str, Any], kinds: list[str]) -> Iterator[Problem]:
+    """Yield names that nothing has; building the workload would find them too, but only when all else is right."""
+    model, gpu, precision = given.get("model"), given.get("gpu"), given.get("precision", "fp32")
+    if isinstance(model, str) and model.strip():
+        yield from (document.at(path, problem) for problem in model_problems(model, None))
+    if kinds == ["model"] and isinstance(gpu, str) and gpu.strip():
+        known = precision if precision in PRECISIONS else None
+        yield from (document.at(path, problem) for problem in gpu_problems(gpu, known))
 
 
 def _jitter(document: Document) -> Iterator[Problem]:
@@ -68,7 +82,7 @@ def _exactly_one(
         yield document.problem((*path, keys[0]), f"{path[-1]} has none of {names}", "give one of them")
     for key in found[1:]:
         message = f"{path[-1]} has both {found[0]!r} and {key!r}"
-        yield document.problem((*path, key), message, "leave one of them out", at_key=True)
+        yield document.problem((*path, key), message, "leave one of them out, or empty", at_key=True)
 
 
 def _given(data: Any, path: KeyPath) -> dict[str, Any] | None:

@@ -61,7 +61,7 @@ def shown(value: object) -> str:
 
 
 def hint_at(word: str, known: Iterable[str]) -> str:
-    """Return the known words as a hint, the nearest first.
+    """Return the known words as a hint, and which one was probably meant; of many words only that.
 
     Examples
     --------
@@ -69,9 +69,12 @@ def hint_at(word: str, known: Iterable[str]) -> str:
     "did you mean 'ring'? known: ring, star"
     """
     names = list(known)
-    close = get_close_matches(word.casefold(), names, n=1, cutoff=0.6) if len(word) < 100 else []
-    listed = f"known: {', '.join(names)}"
-    return f"did you mean {close[0]!r}? {listed}" if close else listed
+    close = get_close_matches(word.casefold(), names, n=1, cutoff=0.6) if len(names) > 1 and len(word) < 100 else []
+    listed = f"known: {', '.join(names)}" if names else "there are none here"
+    if not close:
+        return listed
+    meant = f"did you mean {close[0]!r}?"
+    return f"{meant} {listed}" if len(names) <= 10 else meant
 
 
 def core_schema_of(check: Callable[[Any], Any], write: Callable[[Any], Any] | None = None) -> CoreSchema:
@@ -93,7 +96,7 @@ class Whole:
         if isinstance(value, float) and value.is_integer() and abs(value) <= LARGEST_WHOLE:
             number = int(value)
         if isinstance(number, bool) or not isinstance(number, int):
-            refuse(f"is {shown(value)}", self._wanted(LARGEST_WHOLE))
+            refuse(f"is {shown(value)}", self._wanted(self.minimum))
         if not self.minimum <= number <= self.maximum:
             refuse(f"is {shown(value)}", self._wanted(number))
         return number

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from simnet.errors import InputError, KeyPath, Problem
 from simnet.protocols import FlowProtocol
@@ -21,14 +21,16 @@ from simnet.scenario.build import (
     worker_count,
 )
 from simnet.scenario.combinations import combination_problems
+from simnet.scenario.document import Document, python_document
 from simnet.scenario.locate import find_file
 from simnet.scenario.models import ScenarioSpec
 from simnet.scenario.overrides import Override, apply_overrides, overrides_from_mapping
 from simnet.scenario.protocol_models import protocol_data
 from simnet.scenario.sections import problems_of
 from simnet.scenario.settings import Scenario
-from simnet.scenario.yaml_document import Document, python_document, read_yaml
+from simnet.scenario.yaml_document import read_yaml
 from simnet.topology import Topology
+from simnet.training.settings import JobSettings
 from simnet.workload import RecordedTrace, Workload
 
 __all__ = ["SCENARIO_SUFFIXES", "load_scenario", "parse_scenario", "scenario_data"]
@@ -183,9 +185,9 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
         name=spec.name,
         fidelity=spec.fidelity,
         topology=topology,
+        protocol_name=spec.protocol.name,
         protocol=protocol,
-        workload=workload,
-        training=training,
+        job=JobSettings("train", workload, training),
         run=build_run(spec.run),
         baseline_samples_per_s=spec.baseline.samples_per_s if spec.baseline is not None else None,
         resolved=_resolved(spec, protocol, training.workers, folder),
@@ -197,14 +199,14 @@ def _resolved(spec: ScenarioSpec, protocol: FlowProtocol, workers: int, folder: 
     data = scenario_data(spec)
     data["protocol"] = protocol_data(spec.protocol, protocol)
     data["training"] = {"workers": workers} | data["training"]
-    data["topology"] = _with_whole_path(data["topology"], folder, "topologies")
+    data["topology"] = _with_whole_path(data["topology"], folder)
     for key in ("file", "trace"):
         if key in data["workload"]:
             data["workload"][key] = _whole_path(data["workload"][key], folder)
     return data
 
 
-def _with_whole_path(topology: Any, folder: Path, kind: str) -> Any:
+def _with_whole_path(topology: Any, folder: Path) -> Any:
     if isinstance(topology, str):
         return _whole_path(topology, folder)
     if "file" in topology:

@@ -48,7 +48,8 @@ def find_file(name: str, folder: Path | None, kind: str = "", suffixes: Sequence
             continue
     if found_directory:
         raise InputError(Problem(f"{shown(name)} is a directory", "a file is wanted"))
-    ships = hint_at(name, shipped_names(kind, suffixes)) if kind else ""
+    known = shipped_names(kind, suffixes) if kind else []
+    ships = hint_at(name, known) if known else ""
     where = " here" if folder is None else f" beside the scenario ({folder}) or in the working directory"
     raise InputError(Problem(f"there is no file {shown(name)}{'' if given.is_absolute() else where}", ships))
 

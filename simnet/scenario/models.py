@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field
-from pydantic_core import CoreSchema
+from pydantic import Field, PlainValidator, TypeAdapter, WithJsonSchema
 
 from simnet.scenario.fields import Flag, Name, Quantity, Real, Text, Whole, Word, refuse, shown
 from simnet.scenario.protocol_models import ProtocolSpec
@@ -90,7 +89,9 @@ class ParameterServerSpec(Section):
     """Workers push gradients to servers and pull parameters back."""
 
     servers: Annotated[int, Whole(1, MOST_WORKERS)] = Field(
-        1, description="Number of servers; they are the ranks behind the workers, and parameters are cut evenly."
+        1,
+        description="Number of servers, among which parameters are cut evenly. They run on hosts that no worker is on; "
+        "where there are not enough of those, the rest shares the workers' hosts in turn.",
     )
 
 
@@ -102,7 +103,7 @@ class ArchitectureSpec(Choice):
     tree: NoOptions | None = Field(None, description="Binomial-tree reduce, then broadcast.")
     butterfly: NoOptions | None = Field(None, description="Recursive doubling, with a fold where not a power of two.")
     mesh: MeshSpec | None = Field(None, description="Direct exchange between all ranks.")
-    parameter_server: ParameterServerSpec | None = Field(None, description="Parameter servers on ranks of their own.")
+    parameter_server: ParameterServerSpec | None = Field(None, description="Parameter servers on hosts.")
 
 
 DISTRIBUTIONS = {"lognormal": "sigma", "normal": "sigma", "uniform": "half_width", "exponential": "scale"}
@@ -128,44 +129,34 @@ class JitterSpec(Section):
     )
 
 
-class SpeedFactors:
-    """Relative speeds of workers: a list with one for each, or a mapping from rank to speed."""
+class _Rank(Whole):
+    """The number of a rank as a key, which JSON can only write as text."""
 
-    speed = Real(above=0, maximum=1e6)
-    rank = Whole(0, MOST_WORKERS)
+    def check(self, value: object) -> int:
+        """Return the number or refuse it."""
+        is_number = isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 10
+        return super().check(int(value) if is_number else value)  # type: ignore[call-overload]
 
-    def check(self, value: object) -> dict[int, float] | tuple[float, ...]:
-        """Return the factors or refuse them."""
-        if isinstance(value, (list, tuple)):
-            return tuple(self._each(place, item) for place, item in enumerate(value))
-        if not isinstance(value, dict):
-            refuse(f"is {shown(value)}", "a list with one speed a worker, or a mapping {rank: speed}, is wanted")
-        factors: dict[int, float] = {}
-        for key, item in value.items():
-            rank = int(key) if isinstance(key, str) and key.isdecimal() and key.isascii() and len(key) < 20 else key
-            if not isinstance(rank, int) or not 0 <= rank <= MOST_WORKERS:
-                refuse(f"has the key {shown(key)}", "the number of a rank, from 0, is wanted", key=key)
-            factors[rank] = self._each(key, item)
-        return dict(sorted(factors.items()))
 
-    def _each(self, key: object, value: object) -> float:
-        from pydantic_core import PydanticCustomError
+_Speed = Annotated[float, Real(above=0.0, maximum=1e6)]
+_SPEED_OF_EACH: TypeAdapter[tuple[float, ...]] = TypeAdapter(tuple[_Speed, ...])
+_SPEED_BY_RANK: TypeAdapter[dict[int, float]] = TypeAdapter(dict[Annotated[int, _Rank(0, MOST_WORKERS)], _Speed])
 
-        try:
-            return self.speed.check(value)
-        except PydanticCustomError as error:
-            context = error.context or {}
-            refuse(f"holds {shown(value)}", context["hint"], key=key)  # type: ignore[arg-type]
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
-        from simnet.scenario.fields import core_schema_of
+def _speed_factors(value: Any) -> dict[int, float] | tuple[float, ...]:
+    if isinstance(value, (list, tuple)):
+        return _SPEED_OF_EACH.validate_python(value)
+    if not isinstance(value, dict):
+        refuse(f"is {shown(value)}", "a list with one speed a worker, or a mapping {rank: speed}, is wanted")
+    return dict(sorted(_SPEED_BY_RANK.validate_python(value).items()))
 
-        return core_schema_of(self.check)
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
-        speed = {"type": "number", "exclusiveMinimum": 0, "maximum": self.speed.maximum}
-        by_rank = {"type": "object", "patternProperties": {r"^\d+$": speed}, "additionalProperties": False}
-        return {"anyOf": [{"type": "array", "items": speed}, by_rank]}
+_SPEED_FACTORS_SCHEMA = {
+    "anyOf": [
+        {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0}},
+        {"type": "object", "patternProperties": {r"^\d+$": {"type": "number", "exclusiveMinimum": 0}}},
+    ]
+}
 
 
 class TrainingSpec(Section):
@@ -189,7 +180,9 @@ class TrainingSpec(Section):
         True, description="Send a bucket as soon as it is ready, during the backward pass, or all after it."
     )
     jitter: JitterSpec | None = Field(None, description="Random variation of the compute time; none where not given.")
-    speed_factors: Annotated[dict[int, float] | tuple[float, ...], SpeedFactors()] = Field(
+    speed_factors: Annotated[
+        dict[int, float] | tuple[float, ...], PlainValidator(_speed_factors), WithJsonSchema(_SPEED_FACTORS_SCHEMA)
+    ] = Field(
         default_factory=dict,
         description="Relative speed of workers, 1 where not given: a list, or {rank: factor}; 0.5 takes twice as long.",
     )
@@ -206,7 +199,7 @@ class RunSpec(Section):
 class BaselineSpec(Section):
     """What speedup refers to."""
 
-    samples_per_s: Annotated[float, Real(above=0)] = Field(
+    samples_per_s: Annotated[float, Real(minimum=1e-6, maximum=1e15)] = Field(
         description="Throughput that counts as speedup 1 [samples/s]."
     )
 

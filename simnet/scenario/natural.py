@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from types import NoneType, UnionType
+from types import GenericAlias, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import Field, create_model
@@ -149,8 +149,7 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
 
 def _annotated(kind: Any, marker: Any, dimension: str, limits: bool) -> Any:
     if get_origin(kind) is Sequence:
-        inner = get_args(kind)[0]
-        return tuple[Annotated[inner, marker or _marker(inner, dimension, limits)], ...]
+        return GenericAlias(tuple, (_annotated(get_args(kind)[0], marker, dimension, limits), ...))
     return Annotated[kind, marker or _marker(kind, dimension, limits)]
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from simnet.errors import InputError, KeyPath, Problem
+from simnet.scenario.document import Document, Place, python_document
 from simnet.scenario.fields import shown
-from simnet.scenario.yaml_document import Document, Place, parse_yaml, python_document
+from simnet.scenario.yaml_document import parse_yaml
 
 __all__ = ["Override", "apply_overrides", "override_from_text", "overrides_from_mapping"]
 
@@ -62,7 +63,16 @@ def override_from_text(text: str, option: str = "--set") -> Override:
         hint = "write it like training.workers=32"
         raise InputError(Problem(f"{shown(text)} names no key and value", hint, source=option))
     path = _path(name.strip(), option)
-    return Override(path, parse_yaml(value, f"{option} {'.'.join(path)}"))
+    before = name + equals
+    try:
+        document = parse_yaml(value, option)
+    except InputError as error:
+        raise InputError(_problem_behind(before, problem) for problem in error.problems) from None
+    places = {inner: _place_behind(before, place) for inner, place in document.places.items()}
+    root = places.get((), Place(option, (text,), 1, 1, 1, len(before) + 1))
+    places[()] = replace(root, key_line=1, key_column=name.rfind(".") + 2)
+    problems = tuple(_problem_behind(before, problem) for problem in document.problems)
+    return Override(path, Document(document.data, option, places, problems))
 
 
 def overrides_from_mapping(values: Mapping[str, object]) -> list[Override]:
@@ -98,6 +108,22 @@ def apply_overrides(document: Document, overrides: Iterable[Override]) -> Docume
     return document
 
 
+def _place_behind(before: str, place: Place) -> Place:
+    """Return a place in a text seen from one that has `before` in front of it."""
+    return replace(
+        place,
+        lines=(before + place.lines[0], *place.lines[1:]),
+        key_column=place.key_column + (len(before) if place.key_line == 1 else 0),
+        column=place.column + (len(before) if place.line == 1 else 0),
+    )
+
+
+def _problem_behind(before: str, problem: Problem) -> Problem:
+    if problem.line != 1:
+        return problem
+    return replace(problem, column=problem.column + len(before), text=before + problem.text)
+
+
 def _path(text: object, source: str) -> tuple[str, ...]:
     parts = tuple(text.split(".")) if isinstance(text, str) else ()
     if not parts or not all(part.strip() for part in parts) or len(parts) > 20:
@@ -125,29 +151,26 @@ def _apply(document: Document, override: Override) -> Document:
         part, *others = rest
         if isinstance(node, str) and path in _SHORT_FORMS:
             key = _SHORT_FORMS[path]
-            node, places[*path, key or node] = {key: node} if key else {node: {}}, places.get(path, new_place)
+            places[*path, key or node] = places.get(path, new_place)
+            node = {key: node} if key else {node: {}}
         if node is None:
             node = {}
             places[path] = new_place
         if isinstance(node, list):
             position = int(part) if part.isdecimal() and len(part) < 10 else len(node)
             if position >= len(node):
-                known = f"positions from 0 to {len(node) - 1} are there" if node else "the list is empty"
-                raise InputError(_refused(below.source, f"{_dotted(path)} has no position {part!r}", known))
+                there = f"positions from 0 to {len(node) - 1} are there" if node else "the list is empty"
+                message = f"{_dotted(path)} has no position {part!r}"
+                raise InputError(below.problem((), message, there, at_key=True))
             return [*node[:position], put(node[position], (*path, position), tuple(others)), *node[position + 1 :]]
         if not isinstance(node, dict):
-            raise InputError(
-                _refused(below.source, f"{_dotted(path)} is {shown(node)}", f"so there is no {part!r} to set below it")
-            )
+            message, hint = f"{_dotted(path)} is {shown(node)}", f"so there is no {part!r} to set below it"
+            raise InputError(below.problem((), message, hint, at_key=True))
         name: str | int = int(part) if part.isdecimal() and len(part) < 10 and int(part) in node else part
         return {**node, name: put(node.get(name), (*path, name), tuple(others))}
 
     data = put(document.data, (), override.path)
     return Document(data, document.source, places, (*document.problems, *below.problems))
-
-
-def _refused(source: str, message: str, hint: str) -> Problem:
-    return Problem(message, hint, source=source)
 
 
 def _dotted(path: KeyPath) -> str:

@@ -59,7 +59,7 @@ _ProtocolSpec: Any = create_model(
 )
 
 
-class ProtocolSpec(_ProtocolSpec):  # type: ignore[misc]  # made from the registry, so its base has no static type
+class ProtocolSpec(_ProtocolSpec):
     """The transport: a name, or one name with what differs from its defaults."""
 
 

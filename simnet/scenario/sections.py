@@ -15,8 +15,8 @@ from pydantic_core import CoreSchema, ErrorDetails
 from pydantic_core.core_schema import SerializerFunctionWrapHandler
 
 from simnet.errors import KeyPath, Problem
+from simnet.scenario.document import Document
 from simnet.scenario.fields import hint_at, refuse, shown
-from simnet.scenario.yaml_document import Document
 
 __all__ = ["Choice", "Section", "label", "one_key", "problems_of", "section_of", "unknown_key"]
 
@@ -153,14 +153,17 @@ def problems_of(
 
 def _problem(document: Document, model: type[BaseModel], detail: ErrorDetails, below: KeyPath) -> Problem:
     inner: KeyPath = detail["loc"]
-    path = (*below, *inner)
+    of_key = inner[-1:] == ("[key]",)
+    path = (*below, *inner[:-1]) if of_key else (*below, *inner)
     match detail["type"]:
         case "simnet":
             context = detail["ctx"]
+            if of_key:
+                return _refused(document, path[:-1], f"has the key {shown(path[-1])}", context["hint"], path[-1])
             return _refused(document, path, context["message"], context["hint"], context["key"])
         case "missing":
             field = (section_of(model, inner[:-1]) or model).model_fields[str(inner[-1])]
-            wanted = (field.description or "").partition(":")[0].rstrip(".")
+            wanted = (field.description or "").rstrip(".")
             return document.problem(
                 path, f"{label(path)!r} is missing{_in(path)}", f"wanted: {wanted[:1].lower()}{wanted[1:]}"
             )
@@ -174,7 +177,9 @@ def _problem(document: Document, model: type[BaseModel], detail: ErrorDetails, b
 
 
 def _refused(document: Document, path: KeyPath, message: str, hint: str, key: str | int | None) -> Problem:
-    subject = label(path)
+    # A short form, as "topology: x" for {file: x}, has no key of its own.
+    known, value = document.known_part(path)
+    subject = label(known if isinstance(value, str) else path)
     said = f"{subject} {message}" if message.split()[0] in _VERBS else f"{subject}: {message}"
     if key is not None:
         return document.problem((*path, key), said, hint, at_key=True)

@@ -9,7 +9,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, create_model, model_serializer, model_validator
+from pydantic import Field, GetJsonSchemaHandler, create_model, model_serializer, model_validator
+from pydantic_core import CoreSchema
 from pydantic_core.core_schema import SerializerFunctionWrapHandler
 
 from simnet.errors import InputError, Problem
@@ -99,7 +100,7 @@ _GeneratorSpec: Any = create_model("_GeneratorSpec", __base__=Choice, __module__
 _TopologySpec: Any = create_model("_TopologySpec", __base__=Section, __module__=__name__, **_GENERATOR_FIELDS)
 
 
-class GeneratorSpec(_GeneratorSpec):  # type: ignore[misc]  # made from the generators, so its base has no static type
+class GeneratorSpec(_GeneratorSpec):
     """A generator with its options."""
 
 
@@ -120,7 +121,7 @@ class LinkDefaults(Section):
     node_kind: Annotated[str, Word(NODE_KINDS)] | None = Field(None, description="Of each node without a kind.")
 
 
-class TopologySpec(_TopologySpec):  # type: ignore[misc]
+class TopologySpec(_TopologySpec):
     """The cluster: a shipped name or a file, or a generator with its options."""
 
     file: Annotated[str, Text("a shipped name or a file name")] | None = Field(
@@ -134,6 +135,21 @@ class TopologySpec(_TopologySpec):  # type: ignore[misc]
         if isinstance(value, str):
             return {"file": value}
         return one_key(value, [name for name in cls.model_fields if name != "defaults"], beside={"defaults": "file"})
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        keys = handler.resolve_ref_schema(handler(schema))["properties"]
+        of_file = {key: keys[key] for key in ("file", "defaults")}
+        generators = {key: keys[key] for key in GENERATORS}
+        closed = {"type": "object", "additionalProperties": False}
+        return {
+            "title": "Topology",
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                closed | {"properties": of_file, "required": ["file"]},
+                closed | {"properties": generators, "minProperties": 1, "maxProperties": 1},
+            ],
+        }
 
     @property
     def generator(self) -> str:

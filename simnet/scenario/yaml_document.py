@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from simnet.errors import InputError, KeyPath, Problem
+from simnet.scenario.document import DEEPEST, MOST_VALUES, Document, Place, is_text, problem_at
 
-__all__ = ["Document", "Place", "parse_yaml", "python_document", "read_yaml"]
+__all__ = ["parse_yaml", "read_yaml", "write_yaml"]
 
 LARGEST_FILE = 16_000_000  # bytes
-DEEPEST = 40  # mappings and lists inside each other
-MOST_VALUES = 500_000  # after aliases are expanded
 LONGEST_NUMBER = 400  # characters
 
 _TAG = "tag:yaml.org,2002:"
@@ -38,82 +36,6 @@ _SCALARS = {
     f"{_TAG}{name}": rule
     for name, rule in zip(("null", "bool", "int", "float"), (_NULL, _BOOL, _INT, _FLOAT), strict=True)
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a key and its value stand in a text; lines and columns count from 1.
-
-    The root and the elements of a list have no key; theirs is the value's place.
-    """
-
-    source: str
-    lines: tuple[str, ...]
-    key_line: int
-    key_column: int
-    line: int
-    column: int
-
-
-@dataclass(frozen=True)
-class Document:
-    """Plain data (mappings, lists, text, numbers, booleans, None) and where each piece was written.
-
-    Attributes
-    ----------
-    data : the value at the root
-    source : file name, or where else the text came from
-    places : for each key path that was written as text, its `Place`
-    problems : what was wrong and could be passed over, such as a key given twice
-    """
-
-    data: Any
-    source: str
-    places: Mapping[KeyPath, Place] = field(default_factory=dict)
-    problems: tuple[Problem, ...] = ()
-
-    def problem(self, path: KeyPath, message: str, hint: str = "", *, at_key: bool = False) -> Problem:
-        """Return a problem at a path.
-
-        Parameters
-        ----------
-        path : tuple of str or int
-            Where nothing was written there, the place of the mapping around it is shown.
-        message, hint : str
-            What is wrong and what would be right.
-        at_key : bool
-            Point at the key and not at its value.
-        """
-        known = path
-        while known and known not in self.places:
-            known = known[:-1]
-        place = self.places.get(known)
-        if place is None:
-            return Problem(message, hint, path, self.source)
-        if place.line == 0:
-            return Problem(message, hint, path, place.source)
-        key = at_key or (known != path and isinstance(self._value(known), (dict, list)))
-        line, column = (place.key_line, place.key_column) if key else (place.line, place.column)
-        return _problem_at(place.lines, place.source, message, hint, line, column, path)
-
-    def _value(self, path: KeyPath) -> Any:
-        """Return the value at a path that is known to lead somewhere."""
-        value = self.data
-        for key in path:
-            value = value[key]
-        return value
-
-    def at(self, path: KeyPath, problem: Problem) -> Problem:
-        """Return a problem whose path is counted from `path` on with its place; one from another source as it is."""
-        if problem.source:
-            return problem
-        return self.problem((*path, *problem.path), problem.message, problem.hint)
-
-    def checked(self) -> Document:
-        """Return the document itself, or raise `InputError` when it has problems."""
-        if self.problems:
-            raise InputError(self.problems)
-        return self
 
 
 def read_yaml(path: Path, source: str = "") -> Document:
@@ -191,53 +113,40 @@ def parse_yaml(text: str, source: str) -> Document:
         message, place = f"the character {error.character!r} may not stand in YAML", (len(before), len(before[-1]) + 1)
         if isinstance(error.character, int):
             message = f"the character U+{error.character:04X} may not stand in YAML"
-        raise InputError(_problem_at(lines, source, message, "", *place)) from None
+        raise InputError(problem_at(lines, source, message, "", *place)) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-        raise InputError(_problem_at(lines, source, *_plain_words(error), line, column)) from None
+        raise InputError(problem_at(lines, source, *_plain_words(error), line, column)) from None
     except RecursionError:
         raise InputError(Problem("is nested too deeply", source=source)) from None
     reader = _Reader(source, lines)
-    data = reader.value(node, ()) if node is not None else None
+    if node is None:
+        return Document(None, source, {(): Place(source, lines, 1, 1, 1, 1)})
+    data = reader.value(node, ())
     return Document(data, source, reader.places, tuple(reader.problems))
 
 
-def python_document(data: object, source: str) -> Document:
-    """Return a document of Python values, which have no place in a text.
+def write_yaml(data: Any) -> str:
+    """Return plain data as YAML that `parse_yaml` gives back, and any other reader of YAML 1.1 or 1.2 as well.
 
-    Tuples count as lists; what YAML could not hold is a problem, and None stands for it.
+    Parameters
+    ----------
+    data : object
+        Mappings, lists, text, numbers, truth values and None.
     """
-    problems: list[Problem] = []
-    count = 0
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
-    def plain(value: object, path: KeyPath) -> object:
-        nonlocal count
-        count += 1
-        if len(path) > DEEPEST or count > MOST_VALUES:
-            raise InputError(Problem("is nested too deeply or too large", path=path[:5], source=source))
-        if value is None or isinstance(value, (bool, int, float)) or (isinstance(value, str) and _is_text(value)):
-            return value
-        if isinstance(value, Mapping):
-            wrong = [key for key in value if not isinstance(key, (str, int)) or isinstance(key, bool)]
-            problems.extend(
-                Problem(f"the key {key!r} is neither text nor a whole number", path=path, source=source)
-                for key in wrong
-            )
-            return {key: plain(item, (*path, key)) for key, item in value.items() if key not in wrong}
-        if isinstance(value, (list, tuple)):
-            return [plain(item, (*path, place)) for place, item in enumerate(value)]
-        if isinstance(value, Path):
-            return str(value)
-        if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a number of numpy's
-            return plain(value.item(), path)
-        if hasattr(value, "tolist"):
-            return plain(value.tolist(), path)
-        message = f"a {type(value).__name__} cannot stand in a scenario"
-        problems.append(Problem(message, "give text, numbers, lists or mappings", path, source))
-        return None
 
-    return Document(plain(data, ()), source, {}, tuple(problems))
+class _Dumper(yaml.SafeDumper):
+    """PyYAML's writer, which also puts text in quotes that only YAML 1.2 takes for something else."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 (PyYAML's own table)
+        first: list(rules) for first, rules in yaml.SafeDumper.yaml_implicit_resolvers.items()
+    }
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
 
 
 class _Loader(yaml.SafeLoader):
@@ -258,6 +167,7 @@ class _Loader(yaml.SafeLoader):
 
 for _name, _rule in _SCALARS.items():
     _Loader.add_implicit_resolver(_name, re.compile(rf"(?:{_rule.pattern})\Z"), None)
+    _Dumper.add_implicit_resolver(_name, re.compile(rf"(?:{_rule.pattern})\Z"), None)
 
 
 class _Reader:
@@ -316,7 +226,7 @@ class _Reader:
     def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> str | int | float | bool | None:
         tag, text = node.tag, node.value
         if tag == f"{_TAG}str":
-            if not _is_text(text):
+            if not is_text(text):
                 self.problems.append(self._problem(node, path, "half a character (a surrogate) is not text"))
                 return None
             return str(text)
@@ -343,16 +253,7 @@ class _Reader:
 
     def _problem(self, node: yaml.Node, path: KeyPath, message: str, hint: str = "") -> Problem:
         mark = node.start_mark
-        return _problem_at(self.lines, self.source, message, hint, mark.line + 1, mark.column + 1, path)
-
-
-def _is_text(text: str) -> bool:
-    """Tell whether a text has no halves of characters, which could not be printed."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+        return problem_at(self.lines, self.source, message, hint, mark.line + 1, mark.column + 1, path)
 
 
 def _integer(text: str) -> int:
@@ -365,19 +266,6 @@ def _float(text: str) -> float:
     if lowered.endswith(".inf"):
         return -math.inf if lowered.startswith("-") else math.inf
     return math.nan if lowered == ".nan" else float(text)
-
-
-def _problem_at(
-    lines: tuple[str, ...], source: str, message: str, hint: str, line: int, column: int, path: KeyPath = ()
-) -> Problem:
-    # The end of a text that ends with a line end is shown at the end of its last line.
-    if line > 1 and line >= len(lines) and not lines[-1]:
-        line = len(lines) - 1
-        column = len(lines[line - 1]) + 1
-    text = lines[line - 1] if 0 < line <= len(lines) else ""
-    # What is printed on a terminal must not steer it.
-    text = "".join(letter if letter.isprintable() or letter == "\t" else "\N{REPLACEMENT CHARACTER}" for letter in text)
-    return Problem(message, hint, path, source, line, column, text)
 
 
 def _plain_words(error: yaml.MarkedYAMLError) -> tuple[str, str]:
@@ -394,6 +282,7 @@ def _plain_words(error: yaml.MarkedYAMLError) -> tuple[str, str]:
 
 
 _COMPLAINTS = (
+    ("expected the node content", "a value is missing here", "is a bracket left open?"),
     (
         "mapping values are not allowed",
         "a second colon stands in this line, or the line is indented wrongly",

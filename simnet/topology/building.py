@@ -86,12 +86,13 @@ class HostSpec:
     intra : str
         ``pcie`` or ``nvlink``: how the GPUs reach each other.
     pcie_bandwidth_bytes_per_s, pcie_latency_s : float
-        Of each PCIe link and direction. By default Gen3 x16, 13 GB/s of payload: 16 lanes of 8 GT/s (128b/130b), less
-        flow control, leave 113.7 Gbit/s, of which packets of 256 bytes with 24 bytes of header use 256/280 (Neugebauer
-        et al., SIGCOMM 2018); and half of the 0.5 us that a transfer between GPU and NIC takes through the host.
+        Of each PCIe link and direction. By default Gen3 x16 with 13 GB/s of payload: 16 lanes of 8 GT/s, less coding
+        and flow control 113.7 Gbit/s, of which packets of 256 bytes with 24 bytes of header use 256/280 (model of
+        Neugebauer et al., SIGCOMM 2018). 250 ns are half of 0.5 us between GPU and NIC; the same source has 0.4 to
+        0.9 us for a DMA read of host memory, there and back.
     nvlink_bandwidth_bytes_per_s, nvlink_latency_s : float
         Of the link between a GPU and the NVSwitch, in each direction. By default a V100: 6 NVLinks of 20 GB/s usable
-        (constants of NCCL, ``src/graph/topo.h``), and half of the 1 us of a load from a peer's memory.
+        (``SM70_NVLINK_BW`` in NCCL, ``src/graph/topo.h``), and half of 1 us for a load from the memory of a peer.
     memory_bandwidth_bytes_per_s : float, optional
         Of the host, reading and writing together; without it host memory never limits.
     gpu_model : str

@@ -11,16 +11,14 @@ from simnet.errors import KeyPath, Problem
 from simnet.topology.attributes import (
     DEFAULTS_HINT,
     LINK_ATTRIBUTES,
+    AttributeProblem,
     read_link_attributes,
     read_node_attributes,
 )
 from simnet.topology.document import Document, DocumentLink, DocumentNode
 from simnet.topology.model import NODE_KINDS, Topology, rank_names
 
-__all__ = ["MOST_PROBLEMS", "build_topology"]
-
-MOST_PROBLEMS = 200
-"""How many problems are shown one by one."""
+__all__ = ["build_topology"]
 
 _REQUIRED = {"bandwidth": "bandwidth_bytes_per_s", "latency": "latency_s", "kind": "kind"}
 _SHOWN_NAMES = 8
@@ -63,7 +61,7 @@ def build_topology(
     build.graph.graph.update(document.attributes)
     title = str(document.attributes.get("name") or name)
     build.graph.graph["name"] = title
-    return Topology(title, build.graph), _shortened(build.problems), of_defaults
+    return Topology(title, build.graph), build.problems, of_defaults
 
 
 class _Build:
@@ -76,6 +74,7 @@ class _Build:
         self._nodes: dict[str, DocumentNode] = {}
         self._link_defaults: dict[str, Any] = {}
         self._node_kind: str | None = None
+        self._read: dict[Any, tuple[dict[str, Any], list[AttributeProblem]]] = {}
 
     def wrong(self, path: KeyPath, message: str, hint: str = "") -> None:
         self.problems.append(Problem(message, hint, path=path))
@@ -125,7 +124,7 @@ class _Build:
             self.wrong((*link.path, end), f"{shown}: there is no node {getattr(link, end)!r}", "add it to the nodes")
         if link.source == link.target and not dangling:
             self.wrong((*link.path, "target"), f"{shown} ends where it begins", "two nodes are wanted")
-        given, wrong = read_link_attributes(link.attributes)
+        given, wrong = self._read_link(link.attributes)
         for attribute, message, hint in wrong:
             self.wrong((*link.path, attribute), f"{shown}: {message}", hint)
         attributes = {**self._link_defaults, **given}
@@ -139,6 +138,17 @@ class _Build:
         if not link.directed:
             self.graph.add_edge(target, source, **attributes)
         return True
+
+    def _read_link(self, attributes: Mapping[str, Any]) -> tuple[dict[str, Any], list[AttributeProblem]]:
+        """Read attributes; a file repeats the same ones thousands of times."""
+        key = (*attributes.items(), *map(type, attributes.values()))
+        try:
+            known = self._read.get(key)
+        except TypeError:  # a list or dictionary among the attributes
+            return read_link_attributes(attributes)
+        if known is None:
+            known = self._read[key] = read_link_attributes(attributes)
+        return known
 
     def _shown(self, key: str) -> str:
         return repr(self._names.get(key, key))
@@ -172,11 +182,3 @@ class _Build:
                 message = f"there is no way {said} {len(lost)} of {len(ranks)} ranks: {shown}"
                 self.wrong(self._nodes[lost[0]].path, message, "every rank must reach every other")
                 return
-
-
-def _shortened(problems: list[Problem]) -> list[Problem]:
-    """Cut off a long list, and say how much was left out."""
-    if len(problems) <= MOST_PROBLEMS:
-        return problems
-    rest = len(problems) - MOST_PROBLEMS
-    return [*problems[:MOST_PROBLEMS], Problem(f"and {rest} more problems")]

@@ -6,18 +6,67 @@ of links the one through fewer of them is shorter. Sums and comparisons of plain
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FAR", "LINK", "DistanceTable", "TransitNetwork"]
+from simnet.topology.model import CompiledTopology
+
+__all__ = ["FAR", "LINK", "DistanceTable", "Links", "LinksByNode", "TransitNetwork"]
 
 LINK = 1 << 32
 """What one link adds to a distance."""
 
 FAR = 1 << 62
 """The distance where there is no way."""
+
+
+class LinksByNode:
+    """Which links have a node as one of their ends; slices of a list, which takes little memory.
+
+    Parameters
+    ----------
+    links : ndarray of int64
+        Link indices.
+    ends : ndarray of int64, same shape
+        The node at one end of each, always the same end.
+    nodes : int
+        Number of nodes.
+    """
+
+    def __init__(self, links: NDArray[np.int64], ends: NDArray[np.int64], nodes: int) -> None:
+        order = np.argsort(ends, kind="stable")
+        self._links: list[int] = links[order].tolist()
+        self._starts: list[int] = np.searchsorted(ends[order], np.arange(nodes + 1)).tolist()
+
+    def at(self, node: int) -> list[int]:
+        """Return the links of a node."""
+        return self._links[self._starts[node] : self._starts[node + 1]]
+
+
+class Links:
+    """The links of a topology as plain lists, which Python reads faster one by one.
+
+    Parameters
+    ----------
+    arrays : CompiledTopology
+
+    Attributes
+    ----------
+    source, target : node indices, per link
+    out, into : links from and to each node
+    passed : what passing through each node adds to a distance
+    """
+
+    def __init__(self, arrays: CompiledTopology) -> None:
+        links, nodes = np.arange(len(arrays.link_kind)), len(arrays.node_kind)
+        self.source: list[int] = arrays.link_source.tolist()
+        self.target: list[int] = arrays.link_target.tolist()
+        self.out = LinksByNode(links, arrays.link_source, nodes)
+        self.into = LinksByNode(links, arrays.link_target, nodes)
+        self.passed = [int(kind in ("gpu", "host", "storage")) for kind in arrays.node_kind]
 
 
 class TransitNetwork:
@@ -27,34 +76,21 @@ class TransitNetwork:
     ----------
     transit : ndarray of bool, shape (nodes,)
         Which nodes may be passed through.
-    passed : ndarray of int64, shape (nodes,)
-        What passing through a node adds to a distance, besides links.
-    source, target : ndarray of int64, shape (links,)
-        Node indices, of all links.
+    links : Links
+        All links.
     """
 
-    def __init__(
-        self,
-        transit: NDArray[np.bool_],
-        passed: NDArray[np.int64],
-        source: NDArray[np.int64],
-        target: NDArray[np.int64],
-    ) -> None:
-        position = np.cumsum(transit) - 1
-        links = np.flatnonzero(transit[source] & transit[target])
-        links = links[np.argsort(source[links], kind="stable")]
+    def __init__(self, transit: NDArray[np.bool_], links: Links) -> None:
+        source, target = np.array(links.source, dtype=np.int64), np.array(links.target, dtype=np.int64)
+        between = np.flatnonzero(transit[source] & transit[target])
         self.size = int(transit.sum())
-        self.position: list[int] = np.where(transit, position, -1).tolist()
-        self.link_ids: list[int] = links.tolist()
-        self.link_target = position[target[links]]
-        self.link_length = LINK + passed[target[links]]
-        self.sources, self.first = np.unique(position[source[links]], return_index=True)
-        bounds = np.searchsorted(position[source[links]], np.arange(self.size + 1))
-        self.bounds: list[int] = bounds.tolist()
+        self.links = links
+        self.out = LinksByNode(between, source[between], len(transit))
+        self.into = LinksByNode(between, target[between], len(transit))
 
 
 class DistanceTable:
-    """Distances of all transit nodes to a target, worked out as far as somebody asks.
+    """Distances of transit nodes to a target, worked out from there outwards as far as somebody asks (Dijkstra).
 
     Parameters
     ----------
@@ -65,42 +101,39 @@ class DistanceTable:
 
     def __init__(self, network: TransitNetwork, entries: Mapping[int, int]) -> None:
         self._network = network
-        self._distance = np.full(network.size, FAR, dtype=np.int64)
-        for node, distance in entries.items():
-            self._distance[network.position[node]] = distance
-        self._rounds = 0
-        self._complete = False
-        self._choices: dict[int, list[int]] = {}
+        self._known = dict(entries)
+        self._final: dict[int, int] = {}
+        self._queue = [(distance, node) for node, distance in entries.items()]
+        heapq.heapify(self._queue)
+        self._next_links: dict[int, list[int]] = {}
 
     def distance(self, node: int) -> int:
-        """Return the distance of a transit node; `FAR` or more where there is no way."""
-        position = self._network.position[node]
-        # After r rounds (Bellman and Ford) every path of up to r links is known, so any distance below r + 1 is final.
-        while not self._complete and self._distance[position] >= (self._rounds + 1) * LINK:
-            self._relax()
-        return int(self._distance[position])
+        """Return the distance of a transit node; `FAR` where there is no way."""
+        final, known, queue = self._final, self._known, self._queue
+        links = self._network.links
+        while node not in final and queue:
+            distance, nearest = heapq.heappop(queue)
+            if nearest in final:
+                continue
+            final[nearest] = distance
+            through = distance + LINK + links.passed[nearest]
+            for link in self._network.into.at(nearest):
+                before = links.source[link]
+                if through < known.get(before, FAR):
+                    known[before] = through
+                    heapq.heappush(queue, (through, before))
+        return final.get(node, FAR)
 
     def next_links(self, node: int) -> list[int]:
         """Return the links to other transit nodes that begin a shortest path."""
-        choices = self._choices.get(node)
+        choices = self._next_links.get(node)
         if choices is None:
-            network, distance = self._network, self.distance(node)
-            of_node = slice(*network.bounds[network.position[node] : network.position[node] + 2])
-            through = self._distance[network.link_target[of_node]] + network.link_length[of_node]
-            first = of_node.start
-            choices = [network.link_ids[first + offset] for offset in np.flatnonzero(through == distance)]
-            self._choices[node] = choices
+            links, onward = self._network.links, self.distance(node) - LINK
+            # What is nearer is final already.
+            choices = [
+                link
+                for link in self._network.out.at(node)
+                if self._final.get(links.target[link], FAR) + links.passed[links.target[link]] == onward
+            ]
+            self._next_links[node] = choices
         return choices
-
-    def _relax(self) -> None:
-        """Let every node look one link further."""
-        network = self._network
-        self._rounds += 1
-        if not network.link_ids:
-            self._complete = True
-            return
-        through = np.minimum(self._distance[network.link_target] + network.link_length, FAR)
-        shortest = np.minimum.reduceat(through, network.first)
-        before = self._distance[network.sources]
-        self._complete = bool((shortest >= before).all())
-        self._distance[network.sources] = np.minimum(before, shortest)

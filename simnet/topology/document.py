@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from simnet.errors import InputError, KeyPath, Problem
 
-__all__ = ["Document", "DocumentLink", "DocumentNode", "Places", "at_offset", "placed"]
+__all__ = ["MOST_PROBLEMS", "Document", "DocumentLink", "DocumentNode", "Places", "at_offset", "placed", "shortened"]
+
+MOST_PROBLEMS = 200
+"""How many problems are shown one by one."""
 
 Places = dict[KeyPath, tuple[int, int]]
 """Line and column, both from 1, of parts of a document."""
@@ -65,16 +68,22 @@ def at_offset(text: str, offset: int) -> tuple[int, int]:
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
-def placed(problems: Iterable[Problem], places: Places, source: str, text: str) -> InputError:
-    """Return the error with each problem at its line, in the order of the file; without a line, at the end."""
+def placed(problems: Iterable[Problem], places: Places, source: str, text: str) -> list[Problem]:
+    """Return the problems at their lines, in the order of the file; those without a line at the end."""
     lines = text.split("\n")
     found = []
     for problem in problems:
-        line, column = problem.line, problem.column
         path = problem.path
-        while not line and path:
-            line, column = places.get(path, (0, 0))
-            path = path[:-1]
+        nearest_first = (path[:length] for length in range(len(path), -1, -1))
+        line, column = next((places[part] for part in nearest_first if part in places), (0, 0))
+        if problem.line:
+            line, column = problem.line, problem.column
         shown = lines[line - 1].rstrip("\r") if 0 < line <= len(lines) else ""
         found.append(replace(problem, source=source, line=line, column=column, text=shown))
-    return InputError(sorted(found, key=lambda problem: (problem.line == 0, problem.line, problem.column)))
+    return sorted(found, key=lambda problem: (problem.line == 0, problem.line, problem.column))
+
+
+def shortened(problems: Sequence[Problem]) -> InputError:
+    """Return the error of all problems, or of the first many and how much was left out."""
+    rest = len(problems) - MOST_PROBLEMS
+    return InputError([*problems[:MOST_PROBLEMS], Problem(f"and {rest} more problems")] if rest > 0 else problems)

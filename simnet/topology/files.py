@@ -11,7 +11,7 @@ import networkx as nx
 from simnet.errors import InputError, Problem, nearest
 from simnet.topology.attributes import as_text
 from simnet.topology.checks import build_topology
-from simnet.topology.document import Document, DocumentLink, DocumentNode, Places, placed
+from simnet.topology.document import Document, DocumentLink, DocumentNode, Places, placed, shortened
 from simnet.topology.gml import places_in_gml, read_gml, write_gml
 from simnet.topology.graphml import places_in_graphml, read_graphml, write_graphml
 from simnet.topology.model import Topology
@@ -56,13 +56,12 @@ def load_topology_file(path: str | Path, defaults: Mapping[str, Any] | None = No
     try:
         document = read(text)
     except InputError as error:
-        raise placed(error.problems, {}, source, text) from None
+        raise InputError(placed(error.problems, {}, source, text)) from None
     topology, problems, of_defaults = build_topology(document, defaults, path.stem)
     if problems:
-        found = placed(problems, places_in(text, problems), source, text)
-        raise InputError((*found.problems, *of_defaults))
-    if of_defaults:
-        raise InputError(of_defaults)
+        problems = placed(problems, places_in(text, problems), source, text)
+    if problems or of_defaults:
+        raise shortened([*problems, *of_defaults])
     return topology
 
 
@@ -94,7 +93,7 @@ def topology_from_graph(graph: nx.Graph[Any], name: str = "", defaults: Mapping[
         attributes["name"] = name
     topology, problems, of_defaults = build_topology(document, defaults, "topology")
     if problems or of_defaults:
-        raise InputError((*problems, *of_defaults))
+        raise shortened([*problems, *of_defaults])
     return topology
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx as nx
 
@@ -19,19 +18,20 @@ from simnet.topology.document import Document, DocumentLink, DocumentNode, Place
 __all__ = ["places_in_gml", "read_gml", "write_gml"]
 
 _TOKEN = re.compile(
-    r"""(?P<space>\s+|\#[^\n]*)
-    |(?P<key>[A-Za-z_][0-9A-Za-z_]*)(?=\s|\[|")
+    r"""\s*(?:\#[^\n]*\s*)*  # comments run to the end of the line
+    (?:(?P<key>[A-Za-z_][0-9A-Za-z_]*)(?=[\s\["])
     |(?P<number>[+-]?(?:\d+\.?\d*(?:[Ee][+-]?\d+)?|\.\d+(?:[Ee][+-]?\d+)?|INF|NAN)(?=[\s\]]|\Z))
     |"(?P<string>[^"]*)"
     |(?P<open>\[)
-    |(?P<close>\])""",
+    |(?P<close>\])
+    |(?P<end>\Z)
+    |(?P<unknown>\S+))""",
     re.VERBOSE,
 )
 _LIST_START = "_networkx_list_start"
 
 
-@dataclass(frozen=True)
-class _Pair:
+class _Pair(NamedTuple):
     """A key, its value (a list of pairs where it is in brackets) and where the value begins."""
 
     key: str
@@ -169,43 +169,47 @@ def _pairs(text: str) -> list[_Pair]:
     lists = [root]
     opened: list[int] = []
     key = ""
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            if text[position] == '"':
-                raise _syntax(text, position, "this text is never closed")
-            raise _syntax(text, position, f"{text[position : position + 20].split()[0]!r} is not expected here")
-        kind, offset, position = match.lastgroup, position, match.end()
-        if kind == "space":
-            continue
-        if kind in ("key", "close") and key:
-            raise _syntax(text, offset, f"{key!r} has no value")
-        if kind in ("number", "string", "open") and not key:
-            raise _syntax(text, offset, "a key is expected here")
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup
         if kind == "key":
+            if key:
+                raise _syntax(text, match.start(kind), f"{key!r} has no value")
             key = match["key"]
-        elif kind == "close":
-            if not opened:
-                raise _syntax(text, offset, "nothing is open that ']' could close")
+        elif kind == "string" and key:
+            lists[-1].append(_Pair(key, html.unescape(match["string"]), match.start(kind) - 1))
+            key = ""
+        elif kind == "number" and key:
+            lists[-1].append(_Pair(key, _number(match["number"]), match.start(kind)))
+            key = ""
+        elif kind == "open" and key:
+            value: list[_Pair] = []
+            lists[-1].append(_Pair(key, value, match.start(kind)))
+            lists.append(value)
+            opened.append(match.start(kind))
+            key = ""
+        elif kind == "close" and opened and not key:
             lists.pop()
             opened.pop()
+        elif kind == "end":
+            break
         else:
-            value: Any = []
-            if kind == "number":
-                value = _number(match["number"])
-            elif kind == "string":
-                value = html.unescape(match["string"])
-            lists[-1].append(_Pair(key, value, offset))
-            key = ""
-            if kind == "open":
-                lists.append(value)
-                opened.append(offset)
+            raise _syntax(text, *_unexpected(match, key))
     if opened:
         raise _syntax(text, opened[-1], "this '[' is never closed")
     if key:
-        raise _syntax(text, len(text), f"{key!r} has no value")
+        raise _syntax(text, len(text.rstrip()), f"{key!r} has no value")
     return root
+
+
+def _unexpected(match: re.Match[str], key: str) -> tuple[int, str]:
+    """Say where and why a token cannot stand where it does."""
+    kind = match.lastgroup or "end"
+    if kind == "unknown":
+        quote = match[kind].startswith('"')
+        return match.start(kind), "this text is never closed" if quote else f"{match[kind][:20]!r} is not expected"
+    if kind == "close":
+        return match.start(kind), f"{key!r} has no value" if key else "nothing is open that ']' could close"
+    return match.start(kind) - (kind == "string"), "a key is expected before a value"
 
 
 def _number(text: str) -> int | float:

@@ -6,7 +6,6 @@ A document type is refused before anything in it is read, so there are no entiti
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -16,7 +15,7 @@ import networkx as nx
 
 from simnet.errors import InputError, KeyPath, Problem
 from simnet.topology.attributes import LINK_ATTRIBUTES
-from simnet.topology.document import Document, DocumentLink, DocumentNode, Places
+from simnet.topology.document import Document, DocumentLink, DocumentNode, Places, at_offset
 
 __all__ = ["places_in_graphml", "read_graphml", "write_graphml"]
 
@@ -75,10 +74,11 @@ class _Key:
 
 @dataclass
 class _Element:
-    """A node, edge or graph that is open: what its tag says, its data so far, and its path."""
+    """A node, edge or graph that is open: what its tag says, its path, where it begins, and its data so far."""
 
     given: dict[str, str]
     path: KeyPath
+    at: tuple[int, int]
     attributes: dict[str, Any] = field(default_factory=dict)
 
 
@@ -87,6 +87,7 @@ class _Reader:
 
     def __init__(self, text: str, places: Places | None) -> None:
         self.document = Document(defaults_path=("key",))
+        self._data = text.encode()
         self._places = places
         self._keys: dict[str, _Key] = {}
         self._tags: list[str] = []
@@ -103,7 +104,7 @@ class _Reader:
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._characters
         try:
-            self._parser.Parse(text.encode(), True)
+            self._parser.Parse(self._data, True)
         except expat.ExpatError as error:
             message = f"this is not XML: {expat.ErrorString(error.code)}"
             raise InputError(Problem(message, line=error.lineno, column=error.offset + 1)) from None
@@ -120,7 +121,11 @@ class _Reader:
         raise InputError(Problem(message, hint, line=line, column=column))
 
     def _refuse_doctype(self, *_: object) -> None:
-        self._refuse("a document type (DOCTYPE) is not accepted", "leave it out")
+        # expat reports it from somewhere behind its first words.
+        read = self._data[: self._parser.CurrentByteIndex + 1].decode(errors="ignore")
+        line, column = at_offset(read, read.rfind("<!DOCTYPE"))
+        message, hint = "a document type (DOCTYPE) is not accepted", "leave it out"
+        raise InputError(Problem(message, hint, line=line, column=column))
 
     def _start(self, tag: str, given: dict[str, str]) -> None:
         namespace, _, name = tag.rpartition(" ")
@@ -133,9 +138,9 @@ class _Reader:
         elif name == "graph":
             self._start_graph(given)
         elif name == "node":
-            self._open(_Element(given, ("nodes", len(self.document.nodes))))
+            self._open(_Element(given, ("nodes", len(self.document.nodes)), self._here()))
         elif name == "edge":
-            self._open(_Element(given, ("edges", len(self.document.links))))
+            self._open(_Element(given, ("edges", len(self.document.links)), self._here()))
         elif name == "hyperedge":
             self._wrong("a hyperedge is not a link between two nodes", "write a switch and its links")
         elif name == "key":
@@ -152,7 +157,7 @@ class _Reader:
             self._text = None
             if name == "default":
                 self._key.default = value
-            else:
+            elif value is not None:
                 self._set(self._elements[-1].attributes, self._key.name, value)
         elif name == "node":
             self._end_node(self._elements.pop())
@@ -172,11 +177,11 @@ class _Reader:
     def _open(self, element: _Element) -> None:
         self._elements.append(element)
         if self._places is not None:
-            self._places[element.path] = self._here()
+            self._places[element.path] = element.at
 
     def _start_graph(self, given: dict[str, str]) -> None:
         self._graphs += 1
-        self._open(_Element(given, ("graph",)))
+        self._open(_Element(given, ("graph",), self._here()))
         if self._graphs > 1:
             where = "a graph inside of a node" if "node" in self._tags else "a second graph"
             self._wrong(f"{where} is not read", "one flat graph a file is wanted")
@@ -211,7 +216,7 @@ class _Reader:
             return _TYPES.get(key.type, str)(text)
         except (ValueError, KeyError):
             self._wrong(f"{key.name}: {text!r} is not of type {key.type}", at=self._text_at)
-            return math.nan
+            return None
 
     def _set(self, attributes: dict[str, Any], name: str, value: Any) -> None:
         if name in attributes:
@@ -221,7 +226,7 @@ class _Reader:
     def _end_node(self, element: _Element) -> None:
         name = element.given.get("id")
         if name is None:
-            self._wrong("this node has no id")
+            self._wrong("this node has no id", at=element.at)
             return
         defaults = {key.name: key.default for key in self._defaults("node")}
         self.document.nodes.append(DocumentNode(name, name, defaults | element.attributes, element.path))
@@ -229,7 +234,7 @@ class _Reader:
     def _end_edge(self, element: _Element) -> None:
         source, target = element.given.get("source"), element.given.get("target")
         if source is None or target is None:
-            self._wrong(f"this edge has no {'source' if source is None else 'target'}")
+            self._wrong(f"this edge has no {'source' if source is None else 'target'}", at=element.at)
             return
         directed = {"true": True, "false": False}.get(element.given.get("directed", ""), self._directed)
         unknown = {key.name: key.default for key in self._defaults("edge") if key.name not in LINK_ATTRIBUTES}

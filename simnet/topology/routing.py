@@ -24,15 +24,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simnet.errors import InputError, Problem
-from simnet.topology.distances import FAR, LINK, DistanceTable, TransitNetwork
-from simnet.topology.model import CompiledTopology, Topology
+from simnet.topology.distances import FAR, LINK, DistanceTable, Links, TransitNetwork
+from simnet.topology.model import Topology
 
 __all__ = ["Router", "ecmp_hash"]
 
 _MASK = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
-_KEPT_DISTANCES = 1 << 24
-"""How many distances one step keeps (128 MiB) before it forgets its oldest tables."""
+_KEPT_DISTANCES = 1 << 21
+"""How many distances one step keeps at most (some 200 MiB) before it forgets its oldest tables."""
 
 
 def ecmp_hash(seed: int, flow_key: int, node: int) -> int:
@@ -81,17 +81,19 @@ class Router:
         self.seed = seed
         self._mixed_seed = _mix(seed)
         arrays = topology.compiled
-        links = _Links(arrays)
+        links = Links(arrays)
         kinds = np.array(arrays.node_kind, dtype=object)
         ends = np.isin(kinds, ("gpu", "storage"))
         alone = np.arange(len(kinds))
         machine = np.where(arrays.host_of_node < 0, alone, arrays.host_of_node)
         switches = (arrays.host_of_node < 0) & (kinds == "switch")
-        self._steps = (
-            _Step(links, machine, switches),
-            _Step(links, alone, ~ends),
-            _Step(links, alone, np.ones(len(kinds), dtype=bool)),
+        self._passages = (
+            (machine, switches),
+            (alone, ~ends),
+            (alone, np.ones(len(kinds), dtype=bool)),
         )
+        self._ends_only: list[bool] = ends.tolist()
+        self._steps: dict[int, _Step] = {}
         self._only_exit = _single_links(arrays.link_source, arrays.link_target, machine, switches)
         self._only_entry = _single_links(arrays.link_target, arrays.link_source, machine, switches)
         self._exit_list: list[int] = self._only_exit.tolist()
@@ -119,8 +121,8 @@ class Router:
         if leave >= 0 and enter >= 0 and links.target[leave] == links.source[enter]:
             return leave, enter
         flow = _mix(self._mixed_seed ^ flow_key)
-        for step in self._steps:
-            path = step.path(source, target, flow)
+        for number in range(len(self._passages)):
+            path = self._step(number).path(source, target, flow)
             if path:
                 return tuple(path)
         names = self.topology.compiled.node_names
@@ -161,35 +163,13 @@ class Router:
             links[starts[row] : starts[row + 1]] = path
         return starts, links
 
-
-class _Links:
-    """The links of a topology as plain lists, which Python reads faster one by one."""
-
-    def __init__(self, arrays: CompiledTopology) -> None:
-        self.source: list[int] = arrays.link_source.tolist()
-        self.target: list[int] = arrays.link_target.tolist()
-        self.source_array, self.target_array = arrays.link_source, arrays.link_target
-        # Passing through a host or GPU decides between paths of the same number of links.
-        self.passed_array = np.array([kind in ("gpu", "host", "storage") for kind in arrays.node_kind], dtype=np.int64)
-        self.passed: list[int] = self.passed_array.tolist()
-        self.may_end_only = [kind in ("gpu", "storage") for kind in arrays.node_kind]
-        count = len(arrays.node_kind)
-        self._out, self._out_start = _by_node(arrays.link_source, count)
-        self._in, self._in_start = _by_node(arrays.link_target, count)
-
-    def out(self, node: int) -> list[int]:
-        """Return the links from a node."""
-        return self._out[self._out_start[node] : self._out_start[node + 1]]
-
-    def into(self, node: int) -> list[int]:
-        """Return the links to a node."""
-        return self._in[self._in_start[node] : self._in_start[node + 1]]
-
-
-def _by_node(ends: NDArray[np.int64], nodes: int) -> tuple[list[int], list[int]]:
-    """Order links by one of their ends, and say where each node's begin."""
-    order = np.argsort(ends, kind="stable")
-    return order.tolist(), np.searchsorted(ends[order], np.arange(nodes + 1)).tolist()
+    def _step(self, number: int) -> _Step:
+        """Return a step, made at first need; the later ones seldom are needed."""
+        step = self._steps.get(number)
+        if step is None:
+            machine, transit = self._passages[number]
+            step = self._steps[number] = _Step(self._links, machine, transit, self._ends_only)
+        return step
 
 
 def _single_links(
@@ -223,10 +203,13 @@ class _Entry:
 
 
 class _Step:
-    """Paths through one set of transit nodes."""
+    """Paths through one set of transit nodes, and inside of machines through all nodes but the `ends_only`."""
 
-    def __init__(self, links: _Links, machine: NDArray[np.int64], transit: NDArray[np.bool_]) -> None:
+    def __init__(
+        self, links: Links, machine: NDArray[np.int64], transit: NDArray[np.bool_], ends_only: list[bool]
+    ) -> None:
         self._links = links
+        self._ends_only = ends_only
         self._machine: list[int] = machine.tolist()
         self._transit: list[bool] = transit.tolist()
         sizes = np.bincount(machine, minlength=len(machine))
@@ -234,7 +217,7 @@ class _Step:
         self._members: dict[int, list[int]] = {}
         for node in shared.tolist():
             self._members.setdefault(self._machine[node], []).append(node)
-        self._network = TransitNetwork(transit, links.passed_array, links.source_array, links.target_array)
+        self._network = TransitNetwork(transit, links)
         self._tables: dict[tuple[tuple[int, int], ...], DistanceTable] = {}
         self._most_tables = max(16, _KEPT_DISTANCES // max(1, self._network.size))
         self._entries: dict[int, _Entry] = {}
@@ -271,10 +254,11 @@ class _Step:
             node, after = links.source[link], links.target[link]
             distance = LINK
             if node != source:
+                if self._ends_only[node]:
+                    continue
                 distance += self._inside(node).get(source, FAR) + passed[node]
             if after in entry.inside:
-                onward = entry.inside[after]
-                distance += onward + (passed[after] if onward else 0)
+                distance += self._onward_inside(after, entry.inside)
             elif self._transit[after]:
                 distance += table.distance(after) + entry.base + passed[after]
             else:
@@ -295,16 +279,20 @@ class _Step:
 
     def _walk_inside(self, node: int, inside: dict[int, int], flow: int, path: list[int]) -> None:
         """Go on to the node of distance 0 without leaving the machine."""
-        links, passed = self._links, self._links.passed
+        links = self._links
         while inside[node]:
-            options = []
-            for link in links.out(node):
-                onward = inside.get(links.target[link], FAR)
-                if inside[node] == LINK + onward + (passed[links.target[link]] if onward else 0):
-                    options.append(link)
+            onward = inside[node] - LINK
+            options = [link for link in links.out.at(node) if self._onward_inside(links.target[link], inside) == onward]
             link = _choose(options, flow, node)
             path.append(link)
             node = links.target[link]
+
+    def _onward_inside(self, node: int, inside: dict[int, int]) -> int:
+        """Return the distance from before a node to the node of distance 0, less the link to it."""
+        onward = inside.get(node, FAR)
+        if not onward:
+            return 0
+        return FAR if self._ends_only[node] else onward + self._links.passed[node]
 
     def _exit_links(self, source: int) -> list[int]:
         """Return the links that lead out of a node's machine."""
@@ -315,7 +303,7 @@ class _Step:
             exits = [
                 link
                 for node in members
-                for link in self._links.out(node)
+                for link in self._links.out.at(node)
                 if self._machine[self._links.target[link]] != machine
             ]
             self._exits[machine] = exits
@@ -334,10 +322,10 @@ class _Step:
             if node in inside:
                 continue
             inside[node] = distance
-            if machine[node] not in self._members or (links.may_end_only[node] and node != target):
+            if machine[node] not in self._members or (self._ends_only[node] and node != target):
                 continue
-            through = distance + LINK + (links.passed[node] if node != target else 0)
-            for link in links.into(node):
+            through = LINK + self._onward_inside(node, inside)
+            for link in links.into.at(node):
                 before = links.source[link]
                 if machine[before] == machine[node] and before not in inside:
                     heapq.heappush(queue, (through, before))
@@ -352,9 +340,11 @@ class _Step:
         inside = self._inside(target)
         best: dict[int, int] = {}
         enter: dict[int, list[int]] = {}
-        for node, onward in inside.items():
-            distance = LINK + onward + (links.passed[node] if node != target else 0)
-            for link in links.into(node):
+        for node in inside:
+            distance = LINK + self._onward_inside(node, inside)
+            if distance >= FAR:
+                continue
+            for link in links.into.at(node):
                 before = links.source[link]
                 if not self._transit[before] or self._machine[before] == machine:
                     continue

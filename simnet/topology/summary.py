@@ -10,12 +10,13 @@ import networkx as nx
 import numpy as np
 
 from simnet.topology.model import Topology
+from simnet.topology.routing import Router
 from simnet.units import format_bandwidth, format_duration
 
 __all__ = ["bisection_bandwidth", "oversubscription", "summary_lines", "topology_summary"]
 
 _MOST_LINKS_FOR_BISECTION = 20_000
-_RANKS_FOR_DISTANCE = 16
+_RANKS_FOR_DISTANCE = (8, 128)  # as sources, as targets
 
 
 def topology_summary(topology: Topology) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def topology_summary(topology: Topology) -> dict[str, Any]:
         ``name``; ``ranks``, ``rank_kind``, ``first_rank``, ``last_rank``; ``nodes`` (number by kind, those
         of switches inside of hosts apart); ``links`` (a list
         of dictionaries with kind, bandwidth_bytes_per_s, latency_s and count, one direction each);
-        ``longest_path_links`` (the most links between two ranks, looked for from up to 16 of them);
+        ``longest_path_links`` (the most links between two ranks, looked for between some of them where there are many);
         ``bisection_bandwidth_bytes_per_s`` (`bisection_bandwidth`, None where it would take too long);
         ``oversubscription`` (`oversubscription`, None without uplinks).
     """
@@ -41,9 +42,9 @@ def topology_summary(topology: Topology) -> dict[str, Any]:
     return {
         "name": topology.name,
         "ranks": len(arrays.ranks),
-        "rank_kind": arrays.node_kind[int(arrays.rank_nodes[0])] if arrays.ranks else "",
-        "first_rank": arrays.ranks[0] if arrays.ranks else "",
-        "last_rank": arrays.ranks[-1] if arrays.ranks else "",
+        "rank_kind": arrays.node_kind[arrays.rank_nodes[0]],
+        "first_rank": arrays.ranks[0],
+        "last_rank": arrays.ranks[-1],
         "nodes": dict(Counter(kinds)),
         "links": [
             {"kind": kind, "bandwidth_bytes_per_s": bandwidth, "latency_s": latency, "count": count}
@@ -117,11 +118,11 @@ def oversubscription(topology: Topology) -> float | None:
 
 
 def _longest_path(topology: Topology) -> int:
-    """Return the most links on the way from some ranks, evenly chosen, to all others."""
-    arrays = topology.compiled
-    step = max(1, math.ceil(len(arrays.ranks) / _RANKS_FOR_DISTANCE))
-    longest = 0
-    for rank in arrays.ranks[::step]:
-        lengths = nx.single_source_shortest_path_length(topology.graph, rank)
-        longest = max(longest, *(lengths.get(other, 0) for other in arrays.ranks))
-    return longest
+    """Return the most links on the way between some ranks, evenly chosen."""
+    ranks = topology.compiled.rank_nodes
+    sources, targets = (np.arange(0, len(ranks), math.ceil(len(ranks) / most)) for most in _RANKS_FOR_DISTANCE)
+    # In a ring the farthest one is opposite.
+    targets = np.union1d(targets, (sources + len(ranks) // 2) % len(ranks))
+    pairs = ranks[np.repeat(sources, len(targets))], ranks[np.tile(targets, len(sources))]
+    starts, _ = Router(topology).paths(*pairs)
+    return int(np.diff(starts).max())

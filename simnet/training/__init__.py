@@ -1,1 +1,1 @@
-
+"""Jobs: workers that compute and exchange gradients, as SimPy processes."""

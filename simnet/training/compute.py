@@ -36,11 +36,17 @@ class ComputeTimes(Protocol):
     def timeline(self, iteration: int, rank: int) -> Timeline:
         """Return what one worker does in one iteration."""
 
+    def slowest(self, iteration: int) -> Timeline:
+        """Return, for each moment of an iteration, when the last worker has reached it."""
+
+    def fastest_s(self, iterations: Sequence[int]) -> float:
+        """Return the mean time over some iterations that the fastest worker computes, without jitter [s]."""
+
 
 def compute_times(job: JobSettings, buckets: Sequence[Bucket], seed: int) -> ComputeTimes:
     """Return the compute times of a job, from a table or as recorded."""
     if isinstance(job.workload, RecordedTrace):
-        return _Recorded(job.workload, buckets)
+        return _Recorded(job.workload, buckets, job.training.workers)
     return _Modelled(job.workload, buckets, job, seed)
 
 
@@ -52,10 +58,9 @@ class _Modelled:
         ready = np.asarray(workload.tensor_ready_s)[[bucket.last_tensor for bucket in buckets]]
         self._total_s = workload.compute_time_s
         self._ready_s = np.minimum(forward_s + ready, self._total_s)
-        self._slowness = np.ones(job.workers)
-        for rank, speed in job.speed_factors.items():
-            self._slowness[rank] = 1.0 / speed
-        self._jitter = job.jitter
+        training = job.training
+        self._slowness = 1.0 / np.asarray(training.speed_factors or [1.0] * training.workers)
+        self._jitter = training.jitter
         self._stream = (seed, "jitter", job.name)
         self._factors: dict[int, NDArray[np.float64]] = {}
         self._timelines: dict[float, Timeline] = {}
@@ -68,6 +73,14 @@ class _Modelled:
         if found is None:
             found = self._timelines[stretch] = self._stretched(stretch)
         return found
+
+    def slowest(self, iteration: int) -> Timeline:
+        if self._jitter is None:
+            return self._stretched(float(self._slowness.max()))
+        return self._stretched(float((self._slowness * self._jitter_factors(self._jitter, iteration)).max()))
+
+    def fastest_s(self, iterations: Sequence[int]) -> float:  # noqa: ARG002
+        return self._total_s * float(self._slowness.min())
 
     def _stretched(self, stretch: float) -> Timeline:
         return Timeline(self._total_s * stretch, (self._ready_s * stretch).tolist())
@@ -87,13 +100,23 @@ class _Modelled:
 class _Recorded:
     """Each iteration as it was recorded; a run that is longer than the recording begins it anew."""
 
-    def __init__(self, trace: RecordedTrace, buckets: Sequence[Bucket]) -> None:
+    def __init__(self, trace: RecordedTrace, buckets: Sequence[Bucket], workers: int) -> None:
         self._trace = trace
         self._last_tensors = [bucket.last_tensor for bucket in buckets]
+        self._workers = workers
 
     def timeline(self, iteration: int, rank: int) -> Timeline:
         step = self._trace.step(iteration % self._trace.iterations, rank % self._trace.ranks)
         return Timeline(step.total_s, np.asarray(step.tensor_ready_s)[self._last_tensors].tolist())
+
+    def slowest(self, iteration: int) -> Timeline:
+        timelines = [self.timeline(iteration, rank) for rank in range(min(self._workers, self._trace.ranks))]
+        ready_s = np.max([timeline.ready_s for timeline in timelines], axis=0)
+        return Timeline(max(timeline.total_s for timeline in timelines), ready_s.tolist())
+
+    def fastest_s(self, iterations: Sequence[int]) -> float:
+        ranks = range(min(self._workers, self._trace.ranks))
+        return min(float(np.mean([self.timeline(i, rank).total_s for i in iterations])) for rank in ranks)
 
 
 def _draw(jitter: Jitter, count: int, stream: np.random.Generator) -> NDArray[np.float64]:

@@ -62,25 +62,26 @@ def start_job(
     settings : JobSettings
     run : RunSettings
     """
-    nodes = participants(fabric.network.compiled, settings.workers, settings.architecture)
+    training = settings.training
+    nodes = participants(fabric.network.compiled, training.workers, training.architecture)
     buckets = make_buckets(
-        settings.workload.tensor_elements, settings.gradient_element_bytes, settings.bucket_bytes
+        settings.workload.tensor_elements.tolist(), training.gradient_element_bytes, training.bucket_bytes
     )
     exchanges: list[Exchange] = []
     if len(nodes) > 1:
         for bucket in buckets:
             schedule = exchange_schedule(
-                settings.architecture,
-                settings.workers,
+                training.architecture,
+                training.workers,
                 bucket.elements,
-                settings.gradient_element_bytes,
+                training.gradient_element_bytes,
                 divisible=fabric.network.protocol.divisible,
             )
-            size = bucket.elements * settings.gradient_element_bytes
-            exchanges.append(Exchange(settings.architecture.name, size, fabric.place(schedule, nodes)))
+            size = bucket.elements * training.gradient_element_bytes
+            exchanges.append(Exchange(training.architecture.name, size, fabric.place(schedule, nodes)))
     compute = compute_times(settings, buckets, run.seed)
-    communicator = Communicator(env, fabric, recorder, settings.name, settings.workers, exchanges)
-    measured, left = env.event(), [settings.workers]
+    communicator = Communicator(env, fabric, recorder, settings.name, training.workers, exchanges)
+    measured, left = env.event(), [training.workers]
 
     def begin_measuring() -> None:
         left[0] -= 1
@@ -91,9 +92,11 @@ def start_job(
         for iteration in range(run.warmup + run.iterations):
             if iteration == run.warmup:
                 begin_measuring()
-            yield from _iterate(env, fabric, recorder, settings, communicator, compute, int(nodes[rank]), iteration, rank)
+            yield from _iterate(
+                env, fabric, recorder, settings, communicator, compute, int(nodes[rank]), iteration, rank
+            )
 
-    processes = [env.process(worker(rank)) for rank in range(settings.workers)]
+    processes = [env.process(worker(rank)) for rank in range(training.workers)]
     return Job(settings, nodes, buckets, tuple(exchanges), compute, measured, env.all_of(processes))
 
 
@@ -113,7 +116,7 @@ def _iterate(
     timeline = compute.timeline(iteration, rank)
     exchanges = range(len(communicator.exchanges))
     passed_s = 0.0
-    if settings.overlap:
+    if settings.training.overlap:
         for bucket in exchanges:
             ready_s = timeline.ready_s[bucket]
             if ready_s > passed_s:
@@ -122,7 +125,7 @@ def _iterate(
             communicator.announce(iteration, bucket)
     if timeline.total_s > passed_s:
         yield env.timeout(timeline.total_s - passed_s)
-    if not settings.overlap:
+    if not settings.training.overlap:
         for bucket in exchanges:
             communicator.announce(iteration, bucket)
     stalled_at_s, busy_s = env.now, communicator.busy_s()

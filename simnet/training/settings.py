@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from simnet.units import MEBIBYTE
 from simnet.workload import RecordedTrace, Workload
 
-__all__ = ["Architecture", "Jitter", "JobSettings", "RunSettings"]
+__all__ = ["Architecture", "Jitter", "JobSettings", "RunSettings", "TrainingSettings"]
 
 
 @dataclass(frozen=True)
@@ -44,14 +45,13 @@ class Jitter:
 
 
 @dataclass(frozen=True)
-class JobSettings:
-    """A workload that is trained on ranks.
+class TrainingSettings:
+    """Who trains, and how they keep in step.
 
     Parameters
     ----------
-    name : str
-    workload : Workload or RecordedTrace
     workers : int
+        They are the first ranks of the topology.
     architecture : Architecture
     sync : str
         ``bsp``.
@@ -62,20 +62,34 @@ class JobSettings:
     gradient_element_bytes : float
         Size of one gradient element on the wire [bytes].
     jitter : Jitter or None
-    speed_factors : mapping of int to float
-        Relative speed of ranks, 1 where not given; 0.5 computes twice as long.
+    speed_factors : tuple of float, shape (workers,)
+        Relative speed of each worker: 0.5 computes twice as long. Empty: all the same.
+    """
+
+    workers: int
+    architecture: Architecture = Architecture()
+    sync: str = "bsp"
+    bucket_bytes: float = 25.0 * MEBIBYTE
+    overlap: bool = True
+    gradient_element_bytes: float = 4.0
+    jitter: Jitter | None = None
+    speed_factors: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class JobSettings:
+    """A workload that is trained on ranks.
+
+    Parameters
+    ----------
+    name : str
+    workload : Workload or RecordedTrace
+    training : TrainingSettings
     """
 
     name: str
     workload: Workload | RecordedTrace
-    workers: int
-    architecture: Architecture = Architecture()
-    sync: str = "bsp"
-    bucket_bytes: float = 25.0 * 2**20
-    overlap: bool = True
-    gradient_element_bytes: float = 4.0
-    jitter: Jitter | None = None
-    speed_factors: Mapping[int, float] = field(default_factory=dict)
+    training: TrainingSettings
 
 
 @dataclass(frozen=True)

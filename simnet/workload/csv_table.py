@@ -5,12 +5,20 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from simnet.errors import InputError, Problem, nearest
 
-__all__ = ["Line", "Table", "parse_count", "parse_number", "read_table"]
+__all__ = ["Line", "Table", "parse_count", "parse_number", "problem_order", "read_table"]
+
+
+LARGEST = 1e60
+"""No quantity that somebody means is larger, and sums and products of such ones do not overflow."""
+
+LARGEST_COUNT = 10**15
+"""Whole numbers up to here are exact, also as floats, and so are their sums."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +134,13 @@ def read_table(
     return Table(source, header, tuple(kept))
 
 
+def problem_order(problem: Problem) -> tuple[int, int]:
+    """Return where a problem stands among those of a file; those that have no place come first."""
+    return problem.line, problem.column
+
+
 def parse_number(text: object) -> float | None:
-    """Return a finite number that is not negative, or None where `text` is none."""
+    """Return a number from 0 to `LARGEST`, or None where `text` is none."""
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         return None
     if isinstance(text, str) and "_" in text:
@@ -136,21 +149,22 @@ def parse_number(text: object) -> float | None:
         value = float(text)
     except (ValueError, OverflowError):
         return None
-    return value if math.isfinite(value) and value >= 0.0 else None
+    return value if 0.0 <= value <= LARGEST else None
 
 
 def parse_count(text: object) -> int | None:
-    """Return a whole number that is not negative, or None where `text` is none."""
+    """Return a whole number from 0 to `LARGEST_COUNT`, or None where `text` is none."""
     value = parse_number(text)
-    if value is None or value != math.floor(value):
+    if value is None or value > LARGEST_COUNT or value != math.floor(value):
         return None
-    if isinstance(text, str) and text.strip().lstrip("+").isdigit():
-        return int(text)
-    return text if isinstance(text, int) else int(value)
+    return int(value)
 
 
 def _cells(line: str) -> tuple[str, ...]:
-    cells = next(csv.reader([line], skipinitialspace=True)) if '"' in line else line.split(",")
+    cells = line.split(",")
+    if '"' in line:
+        with suppress(csv.Error):
+            cells = next(csv.reader([line], skipinitialspace=True))
     return tuple(cell.strip() for cell in cells)
 
 

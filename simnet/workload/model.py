@@ -62,6 +62,8 @@ class Layer:
         Of a convolution: height and width, ``3x3``.
     stride : int
         Of a convolution.
+    in_place : bool
+        The output takes the place of the input, so that it costs no memory of its own.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Layer:
     op_class: str = ""
     kernel: str = ""
     stride: int = 1
+    in_place: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,11 @@ class Model:
     def parameters(self) -> int:
         """Number of trainable parameters."""
         return sum(tensor.elements for tensor in self.tensors)
+
+    @property
+    def activation_bytes(self) -> float:
+        """Activations of one sample that the backward pass may need, in fp32 [bytes]."""
+        return sum(layer.activation_bytes for layer in self.layers if not layer.in_place)
 
     @cached_property
     def tensor_elements(self) -> Integers:

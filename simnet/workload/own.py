@@ -16,7 +16,7 @@ import numpy as np
 
 from simnet.errors import InputError, Problem, nearest
 from simnet.workload.build import setting_problems, split_over_layers
-from simnet.workload.csv_table import parse_count, parse_number, read_table
+from simnet.workload.csv_table import parse_count, parse_number, problem_order, read_table
 from simnet.workload.model import DTYPE_BYTES, PRECISIONS, GradientTensor, Layer, Model, Workload
 from simnet.workload.roofline import find_gpu, gpu_problems, layer_times
 
@@ -144,7 +144,31 @@ def _workload(
     if counted and not measured:
         problems += _gpu_problems(gpu, precision, samples_per_s)
     if problems:
-        raise InputError(problems)
+        raise InputError(sorted(problems, key=problem_order))
+    network = _model(name, rows, numbers, parameters)
+    given = "" if samples_per_s is None else f"given: {samples_per_s:.6g} samples/s, in the proportions of {source}"
+    if measured:
+        forward_s, backward_s = (np.array([values[key] for values in numbers]) for key in _MEASURED)
+        told = f"measured: {source}"
+    elif samples_per_s is not None:
+        return split_over_layers(network, gpu, precision, batch_size, batch_size / samples_per_s, given)
+    else:
+        assert gpu is not None
+        forward_s, backward_s = layer_times(network.layers, find_gpu(gpu), precision, batch_size)
+        told = f"roofline of {find_gpu(gpu).name} at its peaks, which no GPU reaches: {source}"
+    if samples_per_s is not None:
+        scale = batch_size / samples_per_s / float(forward_s.sum() + backward_s.sum())
+        forward_s, backward_s, told = forward_s * scale, backward_s * scale, given
+    return Workload(network, gpu or "", precision, batch_size, forward_s, backward_s, told)
+
+
+def _model(
+    name: str,
+    rows: Sequence[Mapping[str, Any]],
+    numbers: Sequence[Mapping[str, float]],
+    parameters: Sequence[int],
+) -> Model:
+    """Return the model that rows without mistakes describe."""
     layers = tuple(
         Layer(
             str(row["layer"]),
@@ -157,28 +181,11 @@ def _workload(
         for row, values, count in zip(rows, numbers, parameters, strict=True)
     )
     tensors = tuple(
-        GradientTensor(
-            layers[index].name, layers[index].parameters, index, dtype=str(rows[index].get("dtype") or "fp32")
-        )
-        for index in reversed(range(len(layers)))
-        if layers[index].parameters
+        GradientTensor(layer.name, layer.parameters, index, dtype=str(rows[index].get("dtype") or "fp32"))
+        for index, layer in reversed(tuple(enumerate(layers)))
+        if layer.parameters
     )
-    model = Model(name, layers, tensors)
-    if not measured:
-        if samples_per_s is not None:
-            given = f"given: {samples_per_s:.6g} samples/s"
-            return split_over_layers(model, gpu, precision, batch_size, batch_size / samples_per_s, given)
-        assert gpu is not None
-        forward_s, backward_s = layer_times(layers, find_gpu(gpu), precision, batch_size)
-        told = f"roofline of {find_gpu(gpu).name} at its peaks, which no GPU reaches ({source})"
-        return Workload(model, gpu, precision, batch_size, forward_s, backward_s, told)
-    forward_s, backward_s = (np.array([values[key] for values in numbers]) for key in _MEASURED)
-    told = f"measured: {source}"
-    if samples_per_s is not None:
-        scale = batch_size / samples_per_s / float(forward_s.sum() + backward_s.sum())
-        forward_s, backward_s = forward_s * scale, backward_s * scale
-        told = f"given: {samples_per_s:.6g} samples/s, in the proportions of {source}"
-    return Workload(model, gpu or "", precision, batch_size, forward_s, backward_s, told)
+    return Model(name, layers, tensors)
 
 
 def _row(

@@ -20,17 +20,14 @@ for which the optimizer may have waited.
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
-import zlib
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from simnet.errors import InputError, Problem
 from simnet.units import MICROSECOND
@@ -79,17 +76,20 @@ class _Spans:
     whole: _Span = field(default_factory=_Span)
 
 
-class _Ranges:
+_Meaning = TypeVar("_Meaning")
+
+
+class _Ranges(Generic[_Meaning]):
     """Ranges of one thread that do not overlap, with what they stand for."""
 
-    def __init__(self, ranges: Iterable[tuple[_Event, str]]) -> None:
+    def __init__(self, ranges: Iterable[tuple[_Event, _Meaning]]) -> None:
         self._ranges = sorted(ranges, key=lambda pair: pair[0].start)
         self._starts = [event.start for event, _ in self._ranges]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[tuple[_Event, _Meaning]]:
         return iter(self._ranges)
 
-    def at(self, time: float) -> str | None:
+    def at(self, time: float) -> _Meaning | None:
         """Return what the range around `time` stands for."""
         place = bisect_right(self._starts, time) - 1
         return self._ranges[place][1] if place >= 0 and time <= self._ranges[place][0].end else None
@@ -115,7 +115,8 @@ def from_profile(path: str | Path, *, rank: int | None = None) -> tuple[TraceRow
     events = _events(document, source)
     if rank is None:
         told = document.get("distributedInfo")
-        rank = int(told.get("rank", 0)) if isinstance(told, dict) else 0
+        rank = told.get("rank") if isinstance(told, dict) else None
+    rank = rank if isinstance(rank, int) else 0
     steps = sorted(
         (event for event in events if event.category == "user_annotation" and event.name.startswith(_STEP)),
         key=lambda event: event.start,
@@ -138,6 +139,11 @@ def from_profile(path: str | Path, *, rank: int | None = None) -> tuple[TraceRow
 
 
 def _read(path: Path) -> dict[str, Any]:
+    # Only here, because every run imports this module and hardly one reads a profile.
+    import gzip
+    import json
+    import zlib
+
     source = str(path)
     try:
         raw = path.read_bytes()
@@ -189,7 +195,7 @@ def _events(document: dict[str, Any], source: str) -> list[_Event]:
             event.get("tid"),
             (start - origin) * MICROSECOND,
             (start - origin + duration) * MICROSECOND,
-            event.get("args") or {},
+            event["args"] if isinstance(event.get("args"), dict) else {},
         )
         for event, start, duration in chosen
     ]
@@ -263,27 +269,25 @@ class _Profile:
             return step.start, step.end
         return spans.whole.start, spans.whole.end if self.communicates else max(spans.whole.end, next_start)
 
-    def _layers(self, step: _Event, nodes: Sequence[_Event]) -> tuple[_Ranges, list[tuple[_Event, str]]]:
+    def _layers(self, step: _Event, nodes: Sequence[_Event]) -> tuple[_Ranges[str], list[tuple[_Event, str]]]:
         """Return the layers of the forward pass of a step, and the layer of each node of its backward pass."""
         makers: dict[int, _Event] = {}
         wanted = {node.args["Sequence number"] for node in nodes if "Sequence number" in node.args}
-        for event in self.operators:
+        before = min((node.start for node in nodes), default=step.end)
+        operators = [event for event in self.operators if _inside(event, step) and event.start < before]
+        for event in operators:
             number = event.args.get("Sequence number", -1)
-            if number not in wanted or event.args.get("Fwd thread id") or not _inside(event, step):
+            if number not in wanted:
                 continue
             # Operators without gradient carry the number of the next one that has; the last to start made the node.
             if number not in makers or makers[number].start <= event.start:
                 makers[number] = event
         chosen = [event for event in self.layers if _inside(event, step)]
         named = _Ranges((event, event.name) for event in chosen)
-        outside = [event for event in makers.values() if named.at(event.start) is None]
-        before = min((node.start for node in nodes), default=step.end)
-        outermost = _outermost([event for event in self.operators if _inside(event, step) and event.start < before])
-        whole = _Ranges((event, str(place)) for place, event in enumerate(outermost))
-        for event in outside:
-            place = whole.at(event.start)
-            around = outermost[int(place)] if place is not None else event
-            if around not in chosen:
+        outermost = _Ranges((event, event) for event in _outermost(operators))
+        for operator in makers.values():
+            around = outermost.at(operator.start) or operator
+            if named.at(operator.start) is None and around not in chosen:
                 chosen.append(around)
         calls: Counter[str] = Counter()
         layers = []
@@ -302,7 +306,7 @@ class _Profile:
                 found.append((node, layer))
         return ranges, found
 
-    def _parameters(self, step: _Event, by_thread: dict[Any, _Ranges]) -> dict[str, int]:
+    def _parameters(self, step: _Event, by_thread: dict[Any, _Ranges[str]]) -> dict[str, int]:
         """Return the elements of the gradients that were accumulated for each layer, as far as shapes were recorded."""
         parameters: Counter[str] = Counter()
         for event in self.accumulations:
@@ -310,7 +314,7 @@ class _Profile:
             if not shapes or event.thread not in by_thread or not _inside(event, step):
                 continue
             layer = by_thread[event.thread].at(event.start)
-            if layer is not None:
+            if layer is not None and all(isinstance(size, int) for size in shapes[0]):
                 parameters[layer] += math.prod(shapes[0])
         return dict(parameters)
 

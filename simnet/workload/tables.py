@@ -153,7 +153,7 @@ def load_model(name: str, sequence_length: int | None = None) -> Model:
 
 
 def _layers(path: Path, sequence_length: int) -> tuple[Layer, ...]:
-    plain = ("op_class", "kernel", "stride", "parameters", "parameter_memory_bytes")
+    plain = ("op_class", "in_place", "kernel", "stride", "parameters", "parameter_memory_bytes")
     table = read_table(path, ["layer"], [*plain, *(q + power for q in _QUANTITIES for power in _POWERS)])
     # Columns are taken apart once, not cell by cell, because every run begins with this.
     columns = dict(zip(table.header.cells, zip(*(line.cells for line in table.lines), strict=True), strict=True))
@@ -161,12 +161,13 @@ def _layers(path: Path, sequence_length: int) -> tuple[Layer, ...]:
     none = ("",) * rows
 
     def total(quantity: str) -> list[float]:
-        terms = [(columns.get(quantity + power), float(sequence_length**n)) for n, power in enumerate(_POWERS)]
         values = [0.0] * rows
-        for cells, factor in terms:
+        for exponent, power in enumerate(_POWERS):
+            cells = columns.get(quantity + power)
             if cells is not None:
+                factor = float(sequence_length**exponent)
                 values = [
-                    value + float(cell) * factor if cell else value for value, cell in zip(values, cells, strict=True)
+                    known + float(cell) * factor if cell else known for known, cell in zip(values, cells, strict=True)
                 ]
         return values
 
@@ -184,8 +185,9 @@ def _layers(path: Path, sequence_length: int) -> tuple[Layer, ...]:
             op_class,
             kernel,
             int(stride or 1),
+            in_place == "1",
         )
-        for (name, op_class, kernel, stride, parameters, fixed_bytes, cost) in zip(*names, costs, strict=True)
+        for (name, op_class, in_place, kernel, stride, parameters, fixed_bytes, cost) in zip(*names, costs, strict=True)
         for (forward_flops, backward_flops, memory_bytes, activation_bytes) in [cost]
     )
 

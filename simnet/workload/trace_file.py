@@ -16,7 +16,7 @@ import numpy as np
 
 from simnet.errors import InputError, Problem, nearest
 from simnet.workload.build import setting_problems
-from simnet.workload.csv_table import Table, parse_count, parse_number, read_table
+from simnet.workload.csv_table import Table, parse_count, parse_number, problem_order, read_table
 from simnet.workload.model import GradientTensor, Layer, Model
 from simnet.workload.tables import load_model, model_problems
 from simnet.workload.trace import PHASES, TRACE_COLUMNS, RecordedTrace, TraceRow
@@ -65,11 +65,11 @@ def load_trace(
     if not rows and not problems:
         problems.append(Problem("there are no rows below the header", source=table.path))
     if problems:
-        raise InputError(problems)
+        raise InputError(sorted(problems, key=problem_order))
     recording = _Recording(table, rows)
     problems += recording.problems()
     if problems:
-        raise InputError(problems)
+        raise InputError(sorted(problems, key=problem_order))
     network = None if model is None else load_model(model, sequence_length)
     return recording.trace(network, gpu or "", precision, batch_size)
 

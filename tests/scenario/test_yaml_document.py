@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simnet.errors import InputError
-from simnet.scenario.yaml_document import DEEPEST, parse_yaml, python_document, read_yaml
+from simnet.scenario.document import DEEPEST, python_document
+from simnet.scenario.yaml_document import parse_yaml, read_yaml
 
 
 @pytest.mark.parametrize(
@@ -136,9 +137,7 @@ def test_refused_at_its_place(text, said):
 
 
 def test_a_bomb_of_aliases_is_refused_at_once():
-    layers = "".join(
-        f"{name}: &{name} [{','.join([f'*{below}'] * 9)}]\n" for below, name in pairwise("abcdefghi")
-    )
+    layers = "".join(f"{name}: &{name} [{','.join([f'*{below}'] * 9)}]\n" for below, name in pairwise("abcdefghi"))
     with pytest.raises(InputError, match="values, counting aliases"):
         parse_yaml(f"a: &a [{','.join('1' * 9)}]\n{layers}", "f")
 

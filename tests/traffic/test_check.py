@@ -23,7 +23,7 @@ from simnet.traffic import (
     star_all_reduce,
     tree_all_reduce,
 )
-from simnet.traffic.check import _execute
+from simnet.traffic.check import _execute, _race_faults
 from simnet.traffic.graph import unfold
 
 RANKS = [2, 3, 4, 5, 6, 7, 8, 9, 16]
@@ -173,6 +173,21 @@ def test_without_races_all_executions_give_the_same(name):
     random = np.random.Generator(np.random.PCG64(0))
     for _ in range(20):
         counts = _execute(schedule, firings, range(6), lambda: float(10 ** random.uniform(-3, 3)))
+        assert (counts == 1).all()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_execution_goes_wrong_without_a_race_being_named(seed):
+    """Drop a random dependency: wherever random delays spoil the sum, the analysis says so as well."""
+    random = np.random.Generator(np.random.PCG64(seed))
+    ranks = int(random.integers(2, 7))
+    schedule = list(ALL_REDUCE.values())[seed % len(ALL_REDUCE)](ranks, 29, 4)
+    spoilt = without_dependency(schedule, int(random.integers(len(schedule.dependencies))))
+    firings = unfold(spoilt, 1000)
+    if any(_race_faults(spoilt, firings, range(ranks))):
+        return
+    for _ in range(10):
+        counts = _execute(spoilt, firings, range(ranks), lambda: float(10 ** random.uniform(-3, 3)))
         assert (counts == 1).all()
 
 

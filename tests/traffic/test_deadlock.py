@@ -122,7 +122,7 @@ def test_phases_that_wait_for_all_firings_are_live():
     build.depend(np.roll(first, 1), second, offset=1 - repeat)
     started = time.perf_counter()
     check_deadlock(build.schedule())
-    assert time.perf_counter() - started < 0.5
+    assert time.perf_counter() - started < 1.0
 
 
 def test_a_ring_of_65536_ranks_is_checked_at_once():
@@ -140,7 +140,7 @@ def test_a_long_chain_is_checked_at_once():
     build.depend(send[:-1], send[1:])
     started = time.perf_counter()
     check_deadlock(build.schedule())
-    assert time.perf_counter() - started < 1.0
+    assert time.perf_counter() - started < 2.0
 
 
 def test_waves_are_longest_paths():

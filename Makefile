@@ -1,0 +1,39 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test check lint results compile-time clean
+
+# The main job: 100 GPUs over RDMA and IPoIB (100 Gbit/s InfiniBand) and over TCP (10 Gbit/s Ethernet).
+demo: $(VENV)/.installed
+	$(BIN)/simnet run inception_v3_100gpu inception_v3_100gpu_ipoib inception_v3_100gpu_tcp_10g
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test
+
+# The tables and pictures that README and docs show.
+results: $(VENV)/.installed
+	$(BIN)/python results/make.py
+
+compile-time: $(VENV)/.installed
+	SIMNET_CACHE_DIR=$$(mktemp -d) $(BIN)/python -c "from simnet.fabric.warm_up import compile_kernels; print(f'kernels compiled in {compile_kernels(print):.1f} s')"
+
+$(VENV)/.installed: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) dist build

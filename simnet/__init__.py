@@ -1,0 +1,47 @@
+"""simnet: a discrete-event simulator of the networks that machine-learning training runs on.
+
+>>> import simnet
+>>> result = simnet.run("resnet50_16gpu", overrides={"training.workers": 8})  # doctest: +SKIP
+>>> result.summary.scaling_efficiency  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simnet.errors import InputError, SimnetError, SimulationError
+    from simnet.experiment.result import Result, load_result
+    from simnet.experiment.run import run
+    from simnet.experiment.sweep import sweep
+
+__all__ = [
+    "InputError",
+    "Result",
+    "SimnetError",
+    "SimulationError",
+    "__version__",
+    "load_result",
+    "run",
+    "sweep",
+]
+
+__version__ = "0.1.0"
+
+# Resolved at first use: importing pandas, numba and networkx takes longer than `simnet --help` may.
+_HOME = {
+    "InputError": "simnet.errors",
+    "Result": "simnet.experiment.result",
+    "SimnetError": "simnet.errors",
+    "SimulationError": "simnet.errors",
+    "load_result": "simnet.experiment.result",
+    "run": "simnet.experiment.run",
+    "sweep": "simnet.experiment.sweep",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

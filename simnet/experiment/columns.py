@@ -1,0 +1,168 @@
+"""Every column of every table: the one place that says what it is.
+
+The README's table of columns is made from here, and a test holds the two in step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["COLUMNS", "Column", "columns_as_markdown"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a result table.
+
+    Parameters
+    ----------
+    name : str
+    dtype : str
+        ``str``, ``int`` or ``float``.
+    unit : str
+        Empty where it has none.
+    meaning : str
+        What it is, with its formula.
+    """
+
+    name: str
+    dtype: str
+    unit: str
+    meaning: str
+
+
+_JOB = Column("job", "str", "", "name of the job")
+
+_TIMES = (
+    Column("compute_time_s", "float", "s", "forward and backward pass"),
+    Column(
+        "exposed_communication_time_s",
+        "float",
+        "s",
+        "standing still while the group communicates: communication that computing does not hide",
+    ),
+    Column(
+        "waiting_time_s",
+        "float",
+        "s",
+        "standing still while the group does not communicate: waiting for peers (stragglers)",
+    ),
+    Column(
+        "communication_time_s",
+        "float",
+        "s",
+        "time with at least one transfer of the worker's own under way, hidden or not; two at once count once",
+    ),
+)
+
+COLUMNS: dict[str, tuple[Column, ...]] = {
+    "summary": (
+        Column("scenario", "str", "", "name of the scenario"),
+        _JOB,
+        Column("model", "str", "", "name of the model"),
+        Column("gpu", "str", "", "GPU that the compute time is for; empty where it was measured by the user"),
+        Column("workers", "int", "", "number of workers"),
+        Column("protocol", "str", "", "transport"),
+        Column("architecture", "str", "", "how gradients are exchanged"),
+        Column("sync", "str", "", "way of synchronising"),
+        Column("fidelity", "str", "", "how the network is simulated"),
+        Column("batch_size_per_worker", "int", "samples", "per worker and iteration"),
+        Column("iterations", "int", "", "measured iterations"),
+        Column(
+            "iteration_time_s",
+            "float",
+            "s",
+            "mean over workers and measured iterations "
+            "= compute_time_s + exposed_communication_time_s + waiting_time_s",
+        ),
+        Column("iteration_time_p95_s", "float", "s", "95th percentile over workers and measured iterations"),
+        *_TIMES,
+        Column("communication_compute_ratio", "float", "", "communication_time_s / compute_time_s"),
+        Column(
+            "throughput_samples_per_s",
+            "float",
+            "samples/s",
+            "of all workers together = workers * batch_size_per_worker / iteration_time_s",
+        ),
+        Column(
+            "speedup",
+            "float",
+            "",
+            "throughput_samples_per_s / that of the baseline: one worker of the fastest group without communication",
+        ),
+        Column("scaling_efficiency", "float", "", "speedup / workers"),
+        Column("bytes_sent_per_worker", "float", "bytes", "payload that a worker sends per iteration, mean"),
+        Column("wire_bytes", "float", "bytes", "the same with packet headers"),
+        Column(
+            "bound_iteration_time_s",
+            "float",
+            "s",
+            "lower bound on iteration_time_s, from chains of latencies and from bytes over bandwidth of each resource",
+        ),
+        Column("bottleneck", "str", "", "resource that is busy for the longest time; empty where none is used"),
+        Column("messages", "int", "", "messages simulated, warm-up included"),
+        Column("wall_time_s", "float", "s", "time that the simulation took; differs from run to run"),
+    ),
+    "iterations": (
+        _JOB,
+        Column("iteration", "int", "", "number of the iteration; the warm-up has those below 0"),
+        Column("rank", "int", "", "number of the worker"),
+        Column("start_s", "float", "s", "simulated time at which it began"),
+        Column(
+            "iteration_time_s",
+            "float",
+            "s",
+            "compute_time_s + exposed_communication_time_s + waiting_time_s",
+        ),
+        *_TIMES,
+    ),
+    "workers": (
+        _JOB,
+        Column("rank", "int", "", "number of the worker"),
+        Column("node", "str", "", "node of the topology that it runs on"),
+        Column("host", "str", "", "host that the node is in"),
+        Column("iteration_time_s", "float", "s", "mean over measured iterations; so are the other times"),
+        *_TIMES,
+        Column("bytes_sent", "float", "bytes", "payload sent per iteration"),
+        Column("wire_bytes", "float", "bytes", "the same with packet headers"),
+    ),
+    "collectives": (
+        _JOB,
+        Column("iteration", "int", "", "number of the iteration; the warm-up has those below 0"),
+        Column("bucket", "int", "", "number of the bucket, in the order in which gradients become ready"),
+        Column("algorithm", "str", "", "how the bucket was exchanged"),
+        Column("size_bytes", "float", "bytes", "size of the bucket"),
+        Column("announced_s", "float", "s", "when the last worker had the bucket ready"),
+        Column("start_s", "float", "s", "when the exchange began, after those before it"),
+        Column("duration_s", "float", "s", "from then until the last rank was complete"),
+        Column("bound_time_s", "float", "s", "lower bound on duration_s"),
+        Column("algbw_GBps", "float", "GB/s", "size_bytes / duration_s / 1e9"),
+        Column("messages", "int", "", "messages sent for it"),
+        Column("bytes_sent", "float", "bytes", "payload sent by all ranks together"),
+    ),
+    "links": (
+        _JOB,
+        Column("resource", "str", "", "name: link source->target, or what of a host"),
+        Column("kind", "str", "", "kind of link; stack or memory of a host"),
+        Column("bandwidth_bytes_per_s", "float", "bytes/s", "capacity"),
+        Column("latency_s", "float", "s", "one way; 0 for what is not a link"),
+        Column("wire_bytes", "float", "bytes", "carried in the measured iterations, headers and copies included"),
+        Column("busy_time_s", "float", "s", "time with at least one flow in the measured iterations"),
+        Column(
+            "utilisation",
+            "float",
+            "",
+            "wire_bytes / (bandwidth_bytes_per_s * duration of the measured iterations)",
+        ),
+    ),
+}
+"""Columns by table, in their order."""
+
+
+def columns_as_markdown(table: str) -> str:
+    """Return the columns of a table as a Markdown table."""
+    lines = ["| column | unit | what it is |", "|---|---|---|"]
+    lines += [
+        f"| `{column.name}` | {column.unit} | {column.meaning.replace('|', '&#124;')} |" for column in COLUMNS[table]
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,157 @@
+"""Say what a file is and what was understood of it."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from simnet.errors import InputError, Problem
+from simnet.protocols import mismatch
+from simnet.scenario.build import TOPOLOGY_FILES, load_topology, load_workload
+from simnet.scenario.fields import hint_at
+from simnet.scenario.load import SCENARIO_SUFFIXES, load_scenario
+from simnet.scenario.locate import find_file, shipped_names
+from simnet.scenario.settings import Scenario
+from simnet.scenario.yaml_document import read_yaml
+from simnet.topology import GENERATORS, TOPOLOGY_SUFFIXES, summary_lines
+from simnet.training.settings import TrainingSettings
+from simnet.units import format_duration, format_size
+from simnet.workload import REFERENCE_GPU, RecordedTrace, Workload, load_trace
+from simnet.workload.trace import TRACE_COLUMNS
+
+__all__ = ["describe", "describe_scenario", "describe_workload", "kind_of_file"]
+
+_SHIPPED = {"scenarios": SCENARIO_SUFFIXES, "topologies": TOPOLOGY_FILES}
+
+
+def describe(file: str | Path) -> list[str]:
+    """Validate a scenario, a topology or a workload and return lines that say what was understood.
+
+    Parameters
+    ----------
+    file : str or Path
+        A file, or the name of a scenario or topology that ships.
+
+    Raises
+    ------
+    InputError
+        Everything that is wrong with it and with the files that it names.
+    """
+    path = _find(str(file))
+    match kind_of_file(path):
+        case "topology":
+            return summary_lines(load_topology(path))
+        case "workload":
+            return describe_workload(_workload(path))
+        case "trace":
+            return describe_workload(load_trace(path, batch_size=1))
+    return describe_scenario(load_scenario(path))
+
+
+def kind_of_file(path: Path) -> str:
+    """Tell by suffix and content what a file is: ``scenario``, ``topology``, ``workload`` or ``trace``.
+
+    Raises
+    ------
+    InputError
+        It is none of these, or cannot be read.
+    """
+    suffix = path.suffix.lower()
+    if suffix in TOPOLOGY_SUFFIXES:
+        return "topology"
+    if suffix == ".csv":
+        return "trace" if set(_first_line(path)) >= set(TRACE_COLUMNS) else "workload"
+    if suffix not in SCENARIO_SUFFIXES:
+        known = ", ".join(dict.fromkeys([*SCENARIO_SUFFIXES, *TOPOLOGY_SUFFIXES, ".csv"]))
+        raise InputError(Problem(f"{path.name!r} is nothing known by its suffix", f"known: {known}", source=str(path)))
+    data = read_yaml(path).data
+    if isinstance(data, list) or (isinstance(data, dict) and "layers" in data):
+        return "workload"
+    if isinstance(data, dict) and data and all(key in GENERATORS for key in data):
+        return "topology"
+    return "scenario"
+
+
+def describe_scenario(scenario: Scenario) -> list[str]:
+    """Return what a scenario says, in lines for people."""
+    kinds = scenario.topology.compiled.link_kind
+    run, training, workload = scenario.run, scenario.job.training, scenario.job.workload
+    lines = [
+        f"scenario {scenario.name}, fidelity {scenario.fidelity}",
+        *summary_lines(scenario.topology),
+        f"protocol {scenario.protocol.name}: {scenario.protocol.summary}",
+        *describe_workload(workload),
+        _training_line(training),
+    ]
+    gradients = float(workload.tensor_elements.sum()) * training.gradient_element_bytes
+    lines.append(
+        f"  {format_size(gradients)} of gradients a worker, {format_size(training.bucket_bytes)} a bucket, "
+        f"{'sent while the backward pass goes on' if training.overlap else 'sent after the backward pass'}"
+    )
+    lines.append(f"run: {run.iterations} iterations after {run.warmup} of warm-up, seed {run.seed}")
+    warning = mismatch(scenario.protocol, kinds)
+    return [*lines, f"note: {warning}"] if warning else lines
+
+
+def describe_workload(workload: Workload | RecordedTrace) -> list[str]:
+    """Return what a workload says, in lines for people."""
+    model = workload.model
+    on = f" on {workload.gpu} in {workload.precision}" if workload.gpu else ""
+    lines = [
+        f"workload {model.name}: {len(model.layers)} layers, {len(model.tensors)} gradients, "
+        f"{model.parameters:,} parameters",
+    ]
+    if isinstance(workload, RecordedTrace):
+        times = workload.iteration_time_s
+        lines.append(
+            f"  recorded: {workload.iterations} iterations of {workload.ranks} ranks, "
+            f"{format_duration(float(times.min()))} to {format_duration(float(times.max()))} each"
+        )
+    else:
+        batch = f"{workload.batch_size} sample{'s' if workload.batch_size > 1 else ''}"
+        lines.append(
+            f"  {format_duration(workload.compute_time_s)} for {batch}{on}: "
+            f"{format_duration(float(workload.forward_s.sum()))} forward, "
+            f"{format_duration(float(workload.backward_s.sum()))} backward"
+        )
+        lines.append(f"  compute time: {workload.source}")
+    return lines
+
+
+def _training_line(training: TrainingSettings) -> str:
+    architecture = training.architecture
+    options = ", ".join(f"{key} {value}" for key, value in architecture.options.items())
+    line = f"training: {training.workers} workers, {architecture.name}{f' ({options})' if options else ''}"
+    line += f", {training.sync}"
+    if training.jitter is not None:
+        line += f", {training.jitter.distribution} jitter of {training.jitter.spread:g}"
+    slowest, fastest = min(training.speed_factors), max(training.speed_factors)
+    return line if slowest == fastest == 1.0 else f"{line}, speeds from {slowest:g} to {fastest:g}"
+
+
+def _find(name: str) -> Path:
+    """Return the file, or what ships under the name."""
+    known: list[str] = []
+    for kind, suffixes in _SHIPPED.items():
+        known += shipped_names(kind, suffixes)
+        try:
+            return find_file(name, None, kind, suffixes)
+        except InputError as error:
+            [problem] = error.problems
+    raise InputError(Problem(problem.message, "a file is wanted" if Path(name).is_dir() else hint_at(name, known)))
+
+
+def _workload(path: Path) -> Workload:
+    """Return an own workload for one sample; where its layers have no times, on a GPU that has a roofline."""
+    try:
+        return load_workload(path, batch_size=1)
+    except InputError:
+        return load_workload(path, batch_size=1, gpu=REFERENCE_GPU)
+
+
+def _first_line(path: Path) -> list[str]:
+    try:
+        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+            return [cell.strip() for cell in next(csv.reader([file.readline(10_000)]), [])]
+    except OSError:
+        return []  # whoever reads the file says what is wrong with it

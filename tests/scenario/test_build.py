@@ -1,0 +1,198 @@
+"""What a scenario says becomes objects and SI numbers."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from simnet.errors import InputError
+from simnet.scenario import load_scenario
+from simnet.topology import save_topology, star
+from simnet.workload import RecordedTrace, TraceRow, write_trace
+
+STAR = {"star": {"hosts": 16, "bandwidth": "100 Gbps", "latency": "1 us"}}
+RESNET = {"model": "resnet50", "gpu": "v100", "batch_size": 64}
+
+
+def loaded(**sections):
+    """Return a scenario that has these sections, and else what is right."""
+    return load_scenario({"topology": STAR, "protocol": "tcp", "workload": RESNET} | sections)
+
+
+def test_quantities_are_si_inside():
+    scenario = loaded(protocol={"tcp": {"mtu": "9000 B", "connection_cap": "42 Gbps", "send_overhead": "1 us"}})
+    assert set(scenario.topology.compiled.link_bandwidth) == {12.5e9}
+    assert set(scenario.topology.compiled.link_latency) == {1e-6}
+    assert scenario.protocol.mtu_bytes == 9000
+    assert scenario.protocol.connection_cap_bytes_per_s == 5.25e9
+    assert scenario.protocol.send_overhead_s == 1e-6
+    assert scenario.job.training.bucket_bytes == 25 * 2**20
+
+
+def test_defaults():
+    scenario = loaded()
+    training, run = scenario.job.training, scenario.run
+    assert (scenario.name, scenario.fidelity, scenario.baseline_samples_per_s) == ("scenario", "flow", None)
+    architecture = training.architecture
+    assert (training.workers, architecture.name, architecture.options, training.sync) == (16, "ring", {}, "bsp")
+    assert (training.overlap, training.jitter, training.gradient_element_bytes) == (True, None, 4.0)
+    assert training.speed_factors == (1.0,) * 16
+    assert (run.iterations, run.warmup, run.seed) == (10, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "name", "options", "workers"),
+    [
+        ("tree", "tree", {}, 16),
+        ("mesh", "mesh", {"exchange": "scatter"}, 16),
+        ({"mesh": {"exchange": "full"}}, "mesh", {"exchange": "full"}, 16),
+        ({"star": {"hub": 3}}, "star", {"hub": 3}, 16),
+        ({"star": None}, "star", {"hub": 0}, 16),
+        # where hosts are the ranks, servers take some of them
+        ("parameter_server", "parameter_server", {"servers": 1}, 15),
+        ({"parameter_server": {"servers": 4}}, "parameter_server", {"servers": 4}, 12),
+    ],
+)
+def test_architectures(architecture, name, options, workers):
+    training = loaded(training={"architecture": architecture}).job.training
+    made = training.architecture
+    assert (made.name, made.options, training.workers) == (name, options, workers)
+
+
+@pytest.mark.parametrize(
+    ("jitter", "distribution", "spread"),
+    [
+        ({"sigma": 0.1}, "lognormal", 0.1),
+        ({"distribution": "normal", "sigma": 0.2}, "normal", 0.2),
+        ({"distribution": "uniform", "half_width": 0.3}, "uniform", 0.3),
+        ({"distribution": "exponential", "scale": 2}, "exponential", 2.0),
+    ],
+)
+def test_jitter(jitter, distribution, spread):
+    made = loaded(training={"jitter": jitter}).job.training.jitter
+    assert (made.distribution, made.spread) == (distribution, spread)
+
+
+@pytest.mark.parametrize("speeds", [{1: 0.5, "3": 2}, [1, 0.5, 1, 2], {3: 2, 1: 0.5}])
+def test_speed_factors_are_one_a_worker(speeds):
+    assert loaded(training={"workers": 4, "speed_factors": speeds}).job.training.speed_factors == (1.0, 0.5, 1.0, 2.0)
+
+
+def test_a_global_batch_is_shared_by_the_workers():
+    workload = {"model": "resnet50", "gpu": "v100", "global_batch_size": 1024}
+    assert loaded(workload=workload).job.workload.batch_size == 64
+    assert loaded(workload=workload, training={"workers": 8}).job.workload.batch_size == 128
+
+
+def test_a_measured_rate_overrides_the_table():
+    workload = {"model": "resnet50", "batch_size": 64, "samples_per_s": 253.1}
+    assert loaded(workload=workload).job.workload.compute_time_s == pytest.approx(64 / 253.1, rel=1e-12)
+
+
+def test_the_gradient_type_sets_the_bytes_on_the_wire():
+    assert loaded(workload=RESNET | {"gradient_dtype": "fp16"}).job.training.gradient_element_bytes == 2.0
+    assert loaded(workload=RESNET | {"precision": "amp", "batch_size": 192}).job.training.gradient_element_bytes == 4.0
+
+
+def test_an_own_baseline():
+    assert loaded(baseline={"samples_per_s": 300}).baseline_samples_per_s == 300.0
+
+
+@pytest.mark.parametrize(("kind", "name"), [("infiniband", "infiniband"), ("ethernet", "roce")])
+def test_rdma_is_what_the_links_are(kind, name):
+    scenario = loaded(topology={"star": {"hosts": 4, "kind": kind}}, protocol="rdma")
+    assert scenario.protocol.name == name
+    assert list(scenario.resolved["protocol"]) == ["rdma"]
+
+
+def test_unlimited_is_infinite():
+    assert loaded(protocol={"tcp": {"connection_cap": "unlimited"}}).protocol.connection_cap_bytes_per_s == math.inf
+
+
+@pytest.mark.parametrize("suffix", [".json", ".graphml", ".gml"])
+def test_topology_files_are_found_beside_the_scenario(tmp_path, monkeypatch, suffix):
+    save_topology(star(hosts=3, bandwidth_bytes_per_s=1e9), tmp_path / f"cluster{suffix}")
+    (tmp_path / "s.yaml").write_text(f"topology: cluster{suffix}\nprotocol: tcp\nworkload: {RESNET}\n")
+    scenario = load_scenario(tmp_path / "s.yaml")
+    assert len(scenario.topology.compiled.ranks) == 3
+    # resolved, it is found from anywhere
+    monkeypatch.chdir("/")
+    assert len(load_scenario(scenario.resolved).topology.compiled.ranks) == 3
+
+
+def test_a_topology_file_with_a_generator(tmp_path):
+    (tmp_path / "cluster.yaml").write_text("torus: {dims: [2, 3], bandwidth: 10 Gbps}\n")
+    (tmp_path / "s.yaml").write_text(f"topology: cluster.yaml\nprotocol: tcp\nworkload: {RESNET}\n")
+    topology = load_scenario(tmp_path / "s.yaml").topology
+    assert (topology.name, len(topology.compiled.ranks)) == ("cluster", 6)
+    (tmp_path / "s.yaml").write_text(
+        f"topology: {{file: cluster.yaml, defaults: {{latency: 1 us}}}}\nprotocol: tcp\nworkload: {RESNET}\n"
+    )
+    with pytest.raises(InputError, match=r"s.yaml:1:42: cluster.yaml holds a generator, whose links lack nothing"):
+        load_scenario(tmp_path / "s.yaml")
+
+
+def test_defaults_for_the_links_of_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    nodes = '[{"id": "a", "kind": "host"}, {"id": "b", "kind": "host"}]'
+    (tmp_path / "two.json").write_text(f'{{"nodes": {nodes}, "edges": [{{"source": "a", "target": "b"}}]}}')
+    with pytest.raises(InputError, match=r"two.json:1:\d+: .*bandwidth"):
+        loaded(topology="two.json")
+    defaults = {"bandwidth": "1 Gbps", "latency": "2 us", "kind": "ethernet"}
+    compiled = loaded(topology={"file": "two.json", "defaults": defaults}).topology.compiled
+    assert compiled.link_bandwidth.tolist() == [1.25e8, 1.25e8]
+    assert compiled.link_latency.tolist() == [2e-6, 2e-6]
+
+
+ROWS = "layer,parameters,forward_s,backward_s\na,10,0.1,0.2\nb,0,0.2,0.3\n"
+LAYERS = "layers:\n- {layer: a, parameters: 10, forward_s: 1e-1, backward_s: 0.2}\n- {layer: b, parameters: 0, forward_s: 0.2, backward_s: 0.3}\n"  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("own.csv", ROWS), ("own.yaml", LAYERS), ("own.yaml", LAYERS.removeprefix("layers:\n"))]
+)
+def test_an_own_workload(tmp_path, monkeypatch, name, text):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text(text)
+    workload = loaded(workload={"file": name, "batch_size": 8}).job.workload
+    assert workload.model.name == "own"
+    assert workload.compute_time_s == pytest.approx(0.8, rel=1e-12)
+    assert workload.tensor_elements.tolist() == [10]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- {layer: a, parameters: 10, forward_s: x, backward_s: 1}\n", "own.yaml:1:41: forward_s is 'x'"),
+        ("- {layer: a, parameter: 10}\n", "own.yaml:1:14: unknown key 'parameter'"),
+        ("layers: [3]\n", "own.yaml:1:10: layer 0 is not a mapping"),
+        ("layers: 3\n", "own.yaml:1:9: layers is 3, and no list of layers"),
+        ("{layers: [], name: x}\n", "own.yaml:1:14: unknown key 'name', known: layers"),
+        ("hello\n", "own.yaml:1:1: the document is 'hello', and no list of layers"),
+    ],
+)
+def test_mistakes_in_an_own_workload_are_told_with_its_file(tmp_path, monkeypatch, text, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.yaml").write_text(text)
+    with pytest.raises(InputError) as caught:
+        loaded(workload={"file": "own.yaml", "batch_size": 8})
+    assert any(said in str(problem) for problem in caught.value.problems), str(caught.value)
+
+
+def test_a_recorded_trace(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [TraceRow(0, 0, "a", "forward", 0.0, 0.1, 10), TraceRow(0, 0, "a", "backward", 0.1, 0.2, 10)]
+    write_trace(tmp_path / "t.csv", rows)
+    trace = loaded(workload={"trace": "t.csv", "batch_size": 8}).job.workload
+    assert isinstance(trace, RecordedTrace)
+    assert float(trace.iteration_time_s[0, 0]) == pytest.approx(0.3, rel=1e-12)
+
+
+def test_what_is_built_cannot_be_changed():
+    scenario = loaded()
+    for part in (scenario, scenario.job.training, scenario.run, scenario.protocol):
+        with pytest.raises(AttributeError):
+            part.name = "x"
+    with pytest.raises(TypeError):
+        scenario.job.training.architecture.options["hub"] = 1
