@@ -47,9 +47,15 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; exit with 2 for bad input, 1 where a run cannot give a number, 130 when interrupted."""
+    """Run the command line.
+
+    Exit status: 2 for bad input; 1 where a run cannot give a number or output cannot be written; 130 when interrupted.
+    """
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except InputError as error:
         _complain(str(error), len(error.problems))
         sys.exit(2)
@@ -59,10 +65,13 @@ def main() -> None:
     except KeyboardInterrupt:
         _complain("interrupted")
         sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read our output has had enough; Python would complain once more when it closes it.
+    except OSError as error:
+        # Whoever reads a pipe may stop when they have had enough; that needs no words.
+        if not isinstance(error, BrokenPipeError):
+            _complain(f"cannot write: {error.strerror or error}")
+        # Python would try once more, and complain, when it closes the output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        sys.exit(1)
 
 
 def _complain(text: str, problems: int = 0) -> None:

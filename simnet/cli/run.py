@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from simnet.scenario import Override
 
 __all__ = ["run"]
+
+_WIDEST = 10_000  # characters of a line that is not for a screen
 
 
 def run(
@@ -34,14 +37,17 @@ def run(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run scenarios: print the summary and write the tables."""
+    from simnet.experiment.result import check_folder
     from simnet.experiment.run import run as run_one
     from simnet.scenario import load_scenario
 
     changes = _changes(settings or [], topology, protocol)
     say = _silent if quiet else _tell
-    # All scenarios are read before one is run, so that a mistake in the last is found first.
+    # Everything is read and checked before anything runs, so that a mistake in the last scenario is found first.
     loaded = [load_scenario(scenario, changes) for scenario in scenarios]
     folders = _folders([scenario.name for scenario in loaded], output)
+    for folder in folders:
+        check_folder(folder)
     results = []
     for scenario, folder in zip(loaded, folders, strict=True):
         result = run_one(scenario, say=say)
@@ -67,8 +73,11 @@ def _silent(line: str) -> None:
 def _changes(settings: list[str], topology: str | None, protocol: str | None) -> list[Override]:
     from simnet.scenario import override_from_text
 
-    short = [f"{key}={value}" for key, value in (("topology", topology), ("protocol", protocol)) if value is not None]
-    return [override_from_text(text) for text in [*short, *settings]]
+    short = [(key, value) for key, value in (("topology", topology), ("protocol", protocol)) if value is not None]
+    return [
+        *(override_from_text(f"{key}={value}", f"--{key}") for key, value in short),
+        *(override_from_text(text) for text in settings),
+    ]
 
 
 def _folders(names: list[str], output: Path | None) -> list[Path]:
@@ -76,11 +85,10 @@ def _folders(names: list[str], output: Path | None) -> list[Path]:
     if output is not None and len(names) == 1:
         return [output]
     root = output or Path("results/runs")
-    taken: dict[str, int] = {}
-    folders = []
+    folders: list[Path] = []
     for name in names:
-        taken[name] = taken.get(name, 0) + 1
-        folders.append(root / (name if taken[name] == 1 else f"{name}_{taken[name]}"))
+        numbered = (root / (name if number == 1 else f"{name}_{number}") for number in itertools.count(1))
+        folders.append(next(folder for folder in numbered if folder not in folders))
     return folders
 
 
@@ -99,6 +107,7 @@ def _show(results: list[Result]) -> None:
     import pandas as pd
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from simnet.experiment.columns import COLUMNS
 
@@ -109,8 +118,10 @@ def _show(results: list[Result]) -> None:
         table.add_column(name, justify="right", overflow="fold")
     table.add_column("unit")
     for column in COLUMNS["summary"]:
-        table.add_row(column.name, *(_shown(value) for value in summary[column.name]), column.unit)
-    Console(width=None if sys.stdout.isatty() else 200, soft_wrap=False).print(table)
+        # As plain text: a name may hold what rich takes for markup.
+        cells = [Text(_shown(value)) for value in summary[column.name]]
+        table.add_row(column.name, *cells, column.unit)
+    Console(width=None if sys.stdout.isatty() else _WIDEST).print(table)
 
 
 def _headings(summary: pd.DataFrame) -> list[str]:

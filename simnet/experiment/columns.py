@@ -99,7 +99,13 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             "s",
             "lower bound on iteration_time_s, from chains of latencies and from bytes over bandwidth of each resource",
         ),
-        Column("bottleneck", "str", "", "resource that is busy for the longest time; empty where none is used"),
+        Column(
+            "bottleneck",
+            "str",
+            "",
+            "resource that would be busy for the longest time at its full bandwidth: the first of those with the "
+            "highest utilisation in links; empty where none is used",
+        ),
         Column("messages", "int", "", "messages simulated, warm-up included"),
         Column("wall_time_s", "float", "s", "time that the simulation took; differs from run to run"),
     ),

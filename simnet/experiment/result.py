@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -16,9 +18,10 @@ import pandas as pd
 from simnet.errors import InputError, Problem
 from simnet.experiment.columns import COLUMNS
 
-__all__ = ["Result", "load_result"]
+__all__ = ["Result", "check_folder", "load_result"]
 
 _DETAILS = ("iterations", "workers", "collectives", "links")
+_MOST_TRIES = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +60,8 @@ class Result:
     def save(self, folder: str | Path) -> Path:
         """Write the tables, the scenario and what else is known into a folder, which is replaced as a whole.
 
+        Where several processes save into one folder, it holds the result of one of them in the end.
+
         Parameters
         ----------
         folder : str or Path
@@ -72,17 +77,18 @@ class Result:
         InputError
             The folder holds something else, or cannot be written.
         """
+        check_folder(folder)
         folder = Path(folder)
-        _refuse_foreign(folder)
+        place = folder.resolve()
         try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+            place.parent.mkdir(parents=True, exist_ok=True)
+            made = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
         except OSError as error:
             raise _unwritable(folder, error) from None
         try:
             self._write(made)
             made.chmod(0o777 & ~_umask())
-            _replace(made, folder)
+            _replace(made, place)
         except OSError as error:
             raise _unwritable(folder, error) from None
         finally:
@@ -90,20 +96,49 @@ class Result:
         return folder
 
     def as_json(self) -> str:
-        """Return the summary as one JSON object: the row, or ``{"jobs": [rows]}`` where there are several."""
-        rows = json.loads(self.summary.to_json(orient="records", double_precision=15))
-        rows = [_exact(row, exact) for row, exact in zip(rows, self.summary.to_dict(orient="records"), strict=True)]
+        """Return the summary as one JSON object: the row, or ``{"jobs": [rows]}`` where there are several.
+
+        JSON has no infinity and no NaN; both become null.
+        """
+        rows = [
+            {name: value if _fits_json(value) else None for name, value in row.items()}
+            for row in self.summary.to_dict(orient="records")
+        ]
         return json.dumps(rows[0] if len(rows) == 1 else {"jobs": rows}, allow_nan=False)
 
     def _write(self, folder: Path) -> None:
         from simnet.scenario import write_yaml
 
-        self.summary.to_csv(folder / "summary.csv", index=False, lineterminator="\n")
+        self.summary.to_csv(folder / "summary.csv", index=False, lineterminator="\n", na_rep="nan")
         for table in _DETAILS:
             getattr(self, table).to_parquet(folder / f"{table}.parquet", index=False)
         (folder / "scenario.yaml").write_text(write_yaml(self.scenario), encoding="utf-8")
         about = {**self.about, "warnings": list(self.warnings)}
         (folder / "run.json").write_text(json.dumps(about, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def check_folder(folder: str | Path) -> None:
+    """Refuse a folder that `Result.save` would refuse, before a long run rather than after it.
+
+    Raises
+    ------
+    InputError
+        It is a file, the working directory, or holds something that is no result.
+    """
+    source = str(folder)
+    try:
+        place = Path(folder).resolve()
+        if place.exists() and not place.is_dir():
+            raise InputError(Problem("is a file", "a folder is wanted", source=source))
+        if place == Path.cwd() or place in Path.cwd().parents:
+            hint = "name a new folder below it"
+            raise InputError(Problem("the folder that you are in cannot be replaced", hint, source=source))
+        # A second look, because another process may have been replacing it at the first.
+        if not _is_free(place) and not _is_free(place):
+            hint = "an empty or new folder, or one with an earlier result and nothing else, is wanted"
+            raise InputError(Problem("the folder holds files that are no result", hint, source=source))
+    except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+        raise _unwritable(folder, error) from None
 
 
 def load_result(folder: str | Path) -> Result:
@@ -125,13 +160,15 @@ def load_result(folder: str | Path) -> Result:
         column.name: {"str": "str", "int": "int64", "float": "float64"}[column.dtype] for column in COLUMNS["summary"]
     }
     try:
-        summary = pd.read_csv(folder / "summary.csv", dtype=types, keep_default_na=False, na_values={})
+        summary = pd.read_csv(
+            folder / "summary.csv", dtype=types, keep_default_na=False, na_values={}, float_precision="round_trip"
+        )
         details: Mapping[str, pd.DataFrame] = {
             table: pd.read_parquet(folder / f"{table}.parquet") for table in _DETAILS
         }
-        about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        about = dict(json.loads((folder / "run.json").read_text(encoding="utf-8")))
         scenario = read_yaml(folder / "scenario.yaml").data
-    except (ValueError, OSError) as error:
+    except (ValueError, TypeError, OSError) as error:
         raise InputError(Problem(f"the result cannot be read: {error}", source=str(folder))) from None
     return Result(summary, **details, scenario=scenario, about=about, warnings=tuple(about.pop("warnings", ())))
 
@@ -140,31 +177,38 @@ def _files() -> tuple[str, ...]:
     return ("summary.csv", *(f"{table}.parquet" for table in _DETAILS), "scenario.yaml", "run.json")
 
 
-def _refuse_foreign(folder: Path) -> None:
-    """Refuse to replace what is no result."""
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "run.json").is_file():
-        hint = "an empty or new folder, or one with an earlier result, is wanted"
-        raise InputError(Problem("the folder holds files that are no result", hint, source=str(folder)))
-    if folder.exists() and not folder.is_dir():
-        raise InputError(Problem("is a file", "a folder is wanted", source=str(folder)))
-
-
-def _replace(made: Path, folder: Path) -> None:
-    """Put a folder in the place of another, which goes aside first: a folder cannot be renamed over a full one."""
-    if not folder.exists():
-        made.rename(folder)
-        return
-    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
+def _is_free(place: Path) -> bool:
+    """Tell whether a folder is not there, or empty, or holds a result and nothing else."""
     try:
-        folder.rename(aside / "result")
-        made.rename(folder)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        there = set(os.listdir(place))  # noqa: PTH208 (all at once, or as nearly as can be)
+    except FileNotFoundError:
+        return True
+    return not there or {"run.json", "scenario.yaml"} <= there <= set(_files())
 
 
-def _unwritable(folder: Path, error: OSError) -> InputError:
-    hint = "choose another with -o"
-    return InputError(Problem(f"cannot be written: {error.strerror or error}", hint, source=str(folder)))
+def _replace(made: Path, place: Path) -> None:
+    """Put a folder in the place of another, which goes aside first: a folder cannot be renamed over a full one."""
+    for _ in range(_MOST_TRIES):
+        try:
+            made.rename(place)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        check_folder(place)
+        aside = Path(tempfile.mkdtemp(prefix=f".{place.name}.old.", dir=place.parent))
+        try:
+            place.rename(aside / "result")
+        except FileNotFoundError:
+            pass  # another process was quicker
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+    raise OSError(errno.EBUSY, f"other processes have replaced it {_MOST_TRIES} times meanwhile")
+
+
+def _unwritable(folder: str | Path, error: OSError | RuntimeError) -> InputError:
+    said = getattr(error, "strerror", None) or str(error)
+    return InputError(Problem(f"cannot be written: {said}", "choose another with -o", source=str(folder)))
 
 
 def _umask() -> int:
@@ -173,8 +217,5 @@ def _umask() -> int:
     return mask
 
 
-def _exact(row: dict[str, Any], exact: dict[Any, Any]) -> dict[str, Any]:
-    """Give numbers back the digits that pandas' JSON writer drops."""
-    return {
-        key: exact[key] if isinstance(exact[key], float) and value is not None else value for key, value in row.items()
-    }
+def _fits_json(value: object) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)

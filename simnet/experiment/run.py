@@ -148,13 +148,14 @@ def _summary(
     names = ("compute_time_s", "exposed_communication_time_s", "waiting_time_s", "communication_time_s")
     means = {name: float(measured[name].mean()) for name in names}
     iteration_time_s = means["compute_time_s"] + means["exposed_communication_time_s"] + means["waiting_time_s"]
-    throughput = training.workers * workload.batch_size / iteration_time_s
+    throughput = _ratio(training.workers * workload.batch_size, iteration_time_s)
     baseline = scenario.baseline_samples_per_s or workload.batch_size / _fastest_s(scenario, job)
     speedup = throughput / baseline
     bound_s = _bound_iteration_s(scenario, job, bounds, means["compute_time_s"])
     if bound_s > iteration_time_s * (1 + 1e-9):
         raise InvariantError(f"an iteration took {iteration_time_s} s, less than its lower bound of {bound_s} s")
-    busiest = int(links["busy_time_s"].to_numpy().argmax())
+    if links["utilisation"].max() > 1 + 1e-9:
+        raise InvariantError(f"{_bottleneck(links)} carried more than its capacity")
     row = {
         "scenario": scenario.name,
         "job": job.settings.name,
@@ -170,18 +171,34 @@ def _summary(
         "iteration_time_s": iteration_time_s,
         "iteration_time_p95_s": float(np.percentile(measured["iteration_time_s"], 95)),
         **means,
-        "communication_compute_ratio": means["communication_time_s"] / means["compute_time_s"],
+        "communication_compute_ratio": _ratio(means["communication_time_s"], means["compute_time_s"]),
         "throughput_samples_per_s": throughput,
         "speedup": speedup,
         "scaling_efficiency": speedup / training.workers,
         "bytes_sent_per_worker": float(workers["bytes_sent"].mean()),
         "wire_bytes": float(workers["wire_bytes"].mean()),
         "bound_iteration_time_s": bound_s,
-        "bottleneck": links["resource"][busiest] if links["busy_time_s"][busiest] > 0 else "",
+        "bottleneck": _bottleneck(links),
         "messages": fabric.messages,
         "wall_time_s": wall_time_s,
     }
     return ordered("summary", pd.DataFrame([row]))
+
+
+def _ratio(part: float, whole: float) -> float:
+    """Return a ratio that is infinite, or not a number, where random factors let nobody compute at all."""
+    return part / whole if whole > 0 else math.inf if part > 0 else math.nan
+
+
+def _bottleneck(links: pd.DataFrame) -> str:
+    """Return the resource that is used most, the first of those that are used alike; none where nothing is used.
+
+    Not the one with a flow for the longest time: the memory of a host has one whenever any of its links has.
+    """
+    used = links["utilisation"].to_numpy()
+    if used.max() <= 0:
+        return ""
+    return str(links["resource"].iloc[int(np.argmax(used >= used.max() * (1 - 1e-9)))])
 
 
 def _fastest_s(scenario: Scenario, job: Job) -> float:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from simnet.errors import InputError, Problem
 from simnet.experiment.run import run
+from simnet.scenario import load_scenario
 
 __all__ = ["grid", "sweep"]
 
@@ -33,28 +37,48 @@ def sweep(
     Returns
     -------
     DataFrame
-        One row a point and job: the parameters under their paths, then the columns of the summary.
+        One row a point and job: the parameters under their paths, then the columns of the summary; a parameter that has
+        the name of one of these (``protocol``) stands in its place. Mappings and lists are shown as JSON.
 
     Raises
     ------
     InputError
-        A point that is wrong; nothing is returned then.
+        The first point that is wrong; all are checked before one is run.
 
     Examples
     --------
     >>> import simnet
     >>> frame = simnet.sweep("resnet50_16gpu", {"training.workers": [1, 2, 4]})  # doctest: +SKIP
     """
+    wrong = [
+        Problem(f"the values of {path} are {values!r}", "a list of at least one value is wanted", (path,))
+        for path, values in parameters.items()
+        if isinstance(values, (str, Mapping)) or len(values) == 0
+    ]
+    if wrong:
+        raise InputError(wrong)
+    points = [{**(overrides or {}), **point} for point in grid(parameters)]
+    for point in points:
+        load_scenario(scenario, point)
     frames = []
-    for point in grid(parameters):
-        summary = run(scenario, {**(overrides or {}), **point}).summary
-        for position, (path, value) in enumerate(point.items()):
-            summary.insert(position, path, [value] * len(summary))
-        frames.append(summary)
+    for point in points:
+        summary = run(scenario, point).summary
+        given = pd.DataFrame({path: [_shown(point[path])] * len(summary) for path in parameters})
+        frames.append(pd.concat([given, summary.drop(columns=list(parameters), errors="ignore")], axis="columns"))
     return pd.concat(frames, ignore_index=True)
 
 
 def grid(parameters: Mapping[str, Sequence[object]]) -> Iterator[dict[str, object]]:
     """Yield every combination of the values of some parameters; the last parameter varies fastest."""
     for values in itertools.product(*parameters.values()):
-        yield dict(zip(parameters, values, strict=True))
+        yield {path: _plain(value) for path, value in zip(parameters, values, strict=True)}
+
+
+def _plain(value: object) -> object:
+    """Return a number of numpy as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _shown(value: object) -> object:
+    """Return a value that can be compared and grouped by."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (Mapping, list, tuple)) else value

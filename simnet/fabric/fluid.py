@@ -119,7 +119,9 @@ class FluidFabric:
         self._playing: dict[int, Play] = {}
         self._opened: set[tuple[int, int]] = set()
         self._placements: dict[tuple[int, bytes], Placement] = {}
+        self._begun = 0
         self._base = 0.0
+        self._alarm: simpy.Event | None = None
         self._awake_at = math.inf
 
     # -- what actors call -------------------------------------------------------------------------------------------
@@ -160,15 +162,18 @@ class FluidFabric:
 
     def open_gates(self, play: Play, ranks: NDArray[np.int64]) -> None:
         """Let ranks join a play."""
+        self._require_playing(play)
         self._catch_up()
         gates = play._rows["gates"] + ranks
-        if self._tables.gates["is_open"][gates].any():
+        if len(np.unique(ranks)) < len(ranks) or self._tables.gates["is_open"][gates].any():
             raise ValueError(f"a rank has joined {play.name} already")
         kernel.open_gates(self._tables, gates)
         self._wake_now()
 
     def watch(self, play: Play, rank: int) -> None:
-        """Have the kernel stop when a rank is complete."""
+        """Have the kernel stop when a rank is complete; nobody is served by a play that was cancelled."""
+        if not self._is_playing(play):
+            return
         gate = self._tables.gates[play._rows["gates"] + rank]
         gate["watched"] = True
         if not math.isnan(gate["complete_at"]):
@@ -176,19 +181,29 @@ class FluidFabric:
 
     def cancel(self, play: Play) -> None:
         """End a play where it stands; what it has not delivered is lost, and nobody waiting for it is served."""
+        self._require_playing(play)
         self._catch_up()
+        # Ranks with nothing to do may have become complete at this instant, and with them the play.
+        self._report()
+        if not self._is_playing(play):
+            return
         kernel.cancel(self._tables, play._rows["operations"], len(play.placement.operations))
         self._forget(play)
         self._wake_now()
 
     def set_capacity(self, resource: int, bytes_per_s: float) -> None:
         """Change the capacity of a resource from now on."""
+        if not 0.0 <= bytes_per_s < math.inf:
+            raise ValueError(f"a capacity is a finite number of at least 0 bytes/s: {bytes_per_s}")
         self._catch_up()
         kernel.set_capacity(self._tables, resource, bytes_per_s)
         self._wake_now()
 
     def set_flow_cap(self, play: Play, operation: int, bytes_per_s: float) -> None:
         """Change the highest rate of the flows of an operation from now on."""
+        if not bytes_per_s >= 0.0:
+            raise ValueError(f"a cap is a number of at least 0 bytes/s: {bytes_per_s}")
+        self._require_playing(play)
         self._catch_up()
         kernel.set_flow_cap(self._tables, play._rows["operations"] + operation, bytes_per_s)
         self._wake_now()
@@ -198,6 +213,7 @@ class FluidFabric:
 
         Headers and copies are counted as on its old path: the coefficient of its first hop holds on the new one.
         """
+        self._require_playing(play)
         self._catch_up()
         first = self._slots["hops"].take(len(resources))
         self._tables = enlarge(self._tables, hops=self._slots["hops"].used)
@@ -275,16 +291,18 @@ class FluidFabric:
     def _take_rows(self, placement: Placement) -> dict[str, int]:
         lengths = _lengths(placement)
         rows = {name: self._slots[name].take(length) for name, length in lengths.items()}
-        self._tables = enlarge(self._tables, **{name: self._slots[name].used for name in lengths})
+        servers = self._number_streams(placement)
+        self._tables = enlarge(self._tables, servers=servers, **{name: self._slots[name].used for name in lengths})
         return rows
 
     def _fill_rows(self, placement: Placement, rows: dict[str, int]) -> None:
         """Copy a placement into its rows, renumbered."""
         tables, at = self._tables, {name: slice(rows[name], rows[name] + n) for name, n in _lengths(placement).items()}
+        self._begun += 1
         operations = tables.operations[at["operations"]]
-        stamp = operations["stamp"].copy()
         operations[:] = placement.operations
-        operations["stamp"] = stamp
+        # What is left of an earlier play in these rows, and of this one should it be cancelled, must not be taken for it.
+        operations["stamp"] = 2 * self._begun
         operations["play"] = rows["plays"]
         for column, offset in (
             ("source", rows["gates"]),
@@ -295,7 +313,8 @@ class FluidFabric:
         ):
             operations[column] += offset
         self._set_up_connections(placement, operations)
-        self._assign_streams(placement, operations)
+        for row, stream in placement.streams:
+            operations["server"][row] = self._streams[stream]
         dependencies = tables.dependencies[at["dependencies"]]
         dependencies[:] = placement.dependencies
         dependencies["before"] += rows["operations"]
@@ -309,6 +328,7 @@ class FluidFabric:
         gates[:] = placement.gates
         gates["play"] = rows["plays"]
         gates["first_operation"] += rows["operations"]
+        tables.plays["number"][rows["plays"]] = self._begun
         tables.plays["left"][rows["plays"]] = placement.schedule.ranks
         tables.plays["is_watched"][rows["plays"]] = True
 
@@ -321,15 +341,19 @@ class FluidFabric:
                 self._opened.add(pair)
                 operations["first_setup"][row] = placement.setup_s[row]
 
-    def _assign_streams(self, placement: Placement, operations: np.ndarray) -> None:
-        """Give the streams of calculations that exclude each other a server each."""
-        ops = placement.schedule.operations
-        for row in np.flatnonzero(ops.stream >= 0).tolist():
-            key = (int(placement.nodes[ops.source[row]]), int(ops.stream[row]))
-            if key not in self._streams:
-                self._streams[key] = 2 * len(self.network.compiled.node_names) + len(self._streams)
-                self._tables = enlarge(self._tables, servers=self._streams[key] + 1)
-            operations["server"][row] = self._streams[key]
+    def _number_streams(self, placement: Placement) -> int:
+        """Give each stream of calculations, which exclude each other, a server; return how many servers there are."""
+        first = 2 * len(self.network.compiled.node_names)
+        for _, stream in placement.streams:
+            self._streams.setdefault(stream, first + len(self._streams))
+        return first + len(self._streams)
+
+    def _is_playing(self, play: Play) -> bool:
+        return self._playing.get(play._rows["plays"]) is play
+
+    def _require_playing(self, play: Play) -> None:
+        if not self._is_playing(play):
+            raise ValueError(f"{play.name} is over")
 
     def _forget(self, play: Play) -> None:
         """Take the rows of a play back."""
@@ -375,14 +399,20 @@ class FluidFabric:
 
     def _wake_at(self, time_s: float) -> None:
         """Have the kernel go on at a time, after the actors; earlier wake-ups that are set already serve as well."""
+        delay = time_s - self.env.now
+        # What the clock will show then, which rounding can make another time.
+        time_s = self.env.now + delay
         if time_s >= self._awake_at:
             return
         self._awake_at = time_s
-        alarm = Alarm(self.env)
+        self._alarm = alarm = Alarm(self.env)
         alarm.callbacks = [self._on_wake]
-        alarm.set(time_s - self.env.now, LATE)
+        alarm.set(delay, LATE)
 
-    def _on_wake(self, _: simpy.Event) -> None:
+    def _on_wake(self, alarm: simpy.Event) -> None:
+        if alarm is not self._alarm:
+            return
+        self._alarm = None
         self._awake_at = math.inf
         if not self._playing:
             return
@@ -414,10 +444,10 @@ class FluidFabric:
         clock["complete"], clock["watched"] = 0, 0
         if not count:
             return
-        rows = np.sort(self._tables.complete["row"][:count])
-        gates = self._tables.gates[rows]
+        gates = self._tables.gates[self._tables.complete["row"][:count]]
+        number = self._tables.plays["number"][gates["play"]]
         delay = max(self._base + self._now - self.env.now, 0.0)
-        order = np.lexsort((gates["rank"], gates["play"]))
+        order = np.lexsort((gates["rank"], number))
         for row, rank, complete_at in zip(
             gates["play"][order].tolist(),
             gates["rank"][order].tolist(),
@@ -429,7 +459,7 @@ class FluidFabric:
             event = play._rank_events.get(rank)
             if event is not None:
                 event.set(delay, URGENT, play)
-        for row in np.unique(gates["play"]).tolist():
+        for row in dict.fromkeys(gates["play"][order].tolist()):
             if self._tables.plays["left"][row] == 0:
                 play = self._playing[row]
                 play.complete.set(delay, URGENT, play)

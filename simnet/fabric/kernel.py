@@ -144,7 +144,7 @@ def set_flow_cap(tables: Tables, row: int, cap: float) -> None:
     operation = tables.operations[row]
     operation.cap = cap
     if operation.active and operation.hops == 0:
-        _flow_alone(tables, row)
+        _set_off(tables, row)
     elif operation.active:
         _make_path_dirty(tables, row)
 
@@ -171,6 +171,7 @@ def reroute(tables: Tables, row: int, first_hop: int, hops: int, latency: float)
     operation.latency = latency
     if operation.active:
         _occupy_path(tables, row)
+        _set_off(tables, row)
 
 
 @kernel
@@ -280,16 +281,11 @@ def _begin_flow(tables: Tables, row: int) -> None:
     operation.remaining = operation.firing_bytes
     operation.rate = 0.0
     operation.since = clock.now
-    if operation.firing_bytes == 0.0 or (operation.hops == 0 and operation.cap == np.inf):
-        operation.remaining = 0.0
-        operation.on_path = 0.0
-        clock.drains = set_finish(tables.operations, tables.drains, clock.drains, row, clock.now)
-    elif operation.hops == 0:
-        _flow_alone(tables, row)
     if operation.deadline < np.inf:
         operation.deadline_at = clock.now + operation.deadline
         _then(tables, operation.deadline_at, _MEET_DEADLINE, row, operation.stamp)
     _occupy_path(tables, row)
+    _set_off(tables, row)
 
 
 @inlined
@@ -314,6 +310,7 @@ def _drain(tables: Tables, row: int) -> None:
     clock = tables.clock[0]
     operation = tables.operations[row]
     operation.remaining = 0.0
+    operation.rate = 0.0
     _release_path(tables, row)
     operation.active = False
     operation.drained += 1
@@ -341,6 +338,9 @@ def _arrive(tables: Tables, row: int) -> None:
     if work > 0.0:
         end = max(end, tables.servers[operation.receive_server].free_at) + work
         tables.servers[operation.receive_server].free_at = end
+    # What costs nothing does not queue, but does not overtake what its own operation sent before.
+    end = max(end, operation.last_delivery)
+    operation.last_delivery = end
     _then(tables, end, _DELIVER, row, operation.stamp)
 
 
@@ -568,11 +568,11 @@ def _solve_component(tables: Tables, resource: int) -> None:
 
 
 @inlined
-def _flow_alone(tables: Tables, row: int) -> None:
-    """Set the rate of a flow that uses no resource."""
+def _set_off(tables: Tables, row: int) -> None:
+    """Foresee the end of a flow that no solving will: it is empty, or uses no resource and has its cap as its rate."""
     operation = tables.operations[row]
     operation.old_rate = operation.rate
-    operation.rate = operation.cap
+    operation.rate = operation.cap if operation.hops == 0 else 0.0
     _foresee(tables, row)
 
 

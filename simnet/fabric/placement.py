@@ -45,6 +45,13 @@ class Placement:
     wire_factor: NDArray[np.float64]
 
     @cached_property
+    def streams(self) -> tuple[tuple[int, tuple[int, int]], ...]:
+        """Operations that are calculations on a stream, each with its node and stream."""
+        ops = self.schedule.operations
+        rows = np.flatnonzero((ops.kind == Kind.CALC) & (ops.stream >= 0)).tolist()
+        return tuple((row, (int(self.nodes[ops.source[row]]), int(ops.stream[row]))) for row in rows)
+
+    @cached_property
     def wire_bytes_sent(self) -> NDArray[np.float64]:
         """What each rank puts on the wire, headers included, shape (ranks,) [bytes]."""
         sent = self.schedule.operation_bytes() * self.wire_factor

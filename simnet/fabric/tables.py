@@ -85,6 +85,7 @@ OPERATION = _record(
     delivered=INT,
     waiting_since=FLOAT,
     last_arrival=FLOAT,
+    last_delivery=FLOAT,
     lost_bytes=FLOAT,  # what deadlines and cancelling left undelivered
     # The flow of the firing that drains; see simnet.fabric.maxmin.
     first_hop=INT,
@@ -152,7 +153,11 @@ GATE = _record(  # a rank of a play
     operations=INT,
 )
 
-PLAY = _record(left=INT, is_watched=BOOL)  # ranks not yet complete
+PLAY = _record(
+    number=INT,  # plays are counted in the order in which they begin
+    left=INT,  # ranks not yet complete
+    is_watched=BOOL,
+)
 
 SERVER = _record(free_at=FLOAT)  # first in, first out: message overheads, and streams of calculations
 

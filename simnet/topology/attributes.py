@@ -182,7 +182,7 @@ def _unknown_kind(of: str, kind: str, known: Iterable[str]) -> list[AttributePro
 def _slips(given: Mapping[str, Any], known: tuple[str, ...]) -> list[AttributeProblem]:
     problems = []
     for name in given:
-        meant = _nearly(name, known)
+        meant = _nearly(str(name), known)
         if meant and meant not in given:
             problems.append((name, f"unknown attribute {name!r}", f"did you mean {meant!r}?"))
     return problems

@@ -12,7 +12,7 @@ from typing import Any
 import networkx as nx
 
 from simnet.errors import InputError, Problem, nearest
-from simnet.topology.model import LINK_KINDS, Topology
+from simnet.topology.model import LINK_KINDS, Topology, garbage_kept
 from simnet.units import parse_bandwidth, parse_duration
 
 __all__ = [
@@ -169,9 +169,10 @@ class TopologyBuilder:
 
     def topology(self) -> Topology:
         """Return what was collected."""
-        graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(name=self.name)
-        graph.add_nodes_from(self._nodes)
-        graph.add_edges_from(self._links)
+        with garbage_kept():
+            graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(name=self.name)
+            graph.add_nodes_from(self._nodes)
+            graph.add_edges_from(self._links)
         return Topology(self.name, graph)
 
 

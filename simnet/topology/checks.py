@@ -47,16 +47,16 @@ def build_topology(
         Those of `defaults`, below the path ``defaults``.
     """
     build = _Build(document)
-    of_defaults = build.read_defaults(document.defaults, document.defaults_path)
-    build.problems += of_defaults
+    build.problems += build.read_defaults(document.defaults, document.defaults_path)
     of_defaults = build.read_defaults(defaults or {}, ("defaults",))
+    # Whether ranks are joined can be said where all nodes and ends of links are known, whatever their values.
+    whole = not document.problems
     for node in document.nodes:
-        build.node(node)
-    structure = not build.problems
+        whole &= build.node(node)
     for link in document.links:
-        structure &= build.link(link)
+        whole &= build.link(link)
     build.host_references()
-    if structure:
+    if whole:
         build.ranks()
     build.graph.graph.update(document.attributes)
     title = str(document.attributes.get("name") or name)
@@ -94,14 +94,14 @@ class _Build:
         self._link_defaults |= {key: value for key, value in found.items() if key in known}
         return [Problem(message, hint, path=(*path, key)) for key, message, hint in sorted(wrong)]
 
-    def node(self, node: DocumentNode) -> None:
-        """Add a node."""
+    def node(self, node: DocumentNode) -> bool:
+        """Add a node; return whether it is a new one of a known kind."""
         if node.key in self._names:
             self.wrong((*node.path, "id"), f"two nodes have the id {node.key!r}", "ids must differ")
-            return
+            return False
         if node.name in self._nodes:
             self.wrong((*node.path, "label"), f"two nodes have the name {node.name!r}", "names must differ")
-            return
+            return False
         if not node.name.isprintable() or not node.name.strip():
             self.wrong((*node.path, "id"), f"{node.name!r} cannot be the name of a node", "printable text is wanted")
         self._names[node.key] = node.name
@@ -115,6 +115,7 @@ class _Build:
                 hint = f"give one of {', '.join(NODE_KINDS)}, or for all nodes 'defaults: {{node_kind: host}}'"
                 self.wrong(node.path, f"node {node.name!r} has no kind", hint)
         self.graph.add_node(node.name, **attributes)
+        return attributes["kind"] in NODE_KINDS
 
     def link(self, link: DocumentLink) -> bool:
         """Add a link, or both links of a cable; return whether both of its ends exist."""

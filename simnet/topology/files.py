@@ -14,7 +14,7 @@ from simnet.topology.checks import build_topology
 from simnet.topology.document import Document, DocumentLink, DocumentNode, Places, placed, shortened
 from simnet.topology.gml import places_in_gml, read_gml, write_gml
 from simnet.topology.graphml import places_in_graphml, read_graphml, write_graphml
-from simnet.topology.model import Topology
+from simnet.topology.model import Topology, garbage_kept
 from simnet.topology.node_link import places_in_json, read_node_link, write_node_link
 
 __all__ = ["TOPOLOGY_SUFFIXES", "load_topology_file", "save_topology", "topology_from_graph"]
@@ -49,7 +49,11 @@ def load_topology_file(path: str | Path, defaults: Mapping[str, Any] | None = No
         Everything that is wrong with the file, in its order, with line and column; and with `defaults`, below the path
         ``defaults`` and without a source.
     """
-    path = Path(path)
+    with garbage_kept():
+        return _load(Path(path), defaults)
+
+
+def _load(path: Path, defaults: Mapping[str, Any] | None) -> Topology:
     read, places_in = _READERS[_suffix(path)]
     source = str(path)
     text = _text(path)

@@ -120,7 +120,7 @@ class Router:
         links, leave, enter = self._links, self._exit_list[source], self._entry_list[target]
         if leave >= 0 and enter >= 0 and links.target[leave] == links.source[enter]:
             return leave, enter
-        flow = _mix(self._mixed_seed ^ flow_key)
+        flow = _mix(self._mixed_seed ^ int(flow_key))
         for number in range(len(self._passages)):
             path = self._step(number).path(source, target, flow)
             if path:

@@ -11,18 +11,32 @@ from simnet.traffic.all_reduce import (
     star_all_reduce,
     tree_all_reduce,
 )
-from simnet.traffic.check import all_reduce_faults, prove_all_reduce
+from simnet.traffic.check import goal_faults, prove
+from simnet.traffic.collectives import COLLECTIVES, Algorithm, Collective
 from simnet.traffic.counting import Counts, Steps, count, message_steps
 from simnet.traffic.deadlock import check_deadlock
+from simnet.traffic.exchanges import direct_all_to_all, pairwise_all_to_all, ring_send_recv
+from simnet.traffic.goals import Goal, all_reduce_goal
 from simnet.traffic.parameter_server import parameter_server_push_pull
+from simnet.traffic.rooted import tree_broadcast, tree_reduce
+from simnet.traffic.scatter_gather import (
+    direct_all_gather,
+    direct_reduce_scatter,
+    ring_all_gather,
+    ring_reduce_scatter,
+)
 from simnet.traffic.schedule import Dependencies, Kind, Operations, Partition, Schedule, ScheduleBuilder, Until
 from simnet.traffic.validation import describe_operation, validate_schedule
 
 __all__ = [
     "ALL_REDUCE",
+    "COLLECTIVES",
+    "Algorithm",
     "AllReduce",
+    "Collective",
     "Counts",
     "Dependencies",
+    "Goal",
     "Kind",
     "Operations",
     "Partition",
@@ -30,17 +44,27 @@ __all__ = [
     "ScheduleBuilder",
     "Steps",
     "Until",
-    "all_reduce_faults",
+    "all_reduce_goal",
     "butterfly_all_reduce",
     "check_deadlock",
     "count",
     "describe_operation",
+    "direct_all_gather",
+    "direct_all_to_all",
+    "direct_reduce_scatter",
+    "goal_faults",
     "mesh_all_reduce",
     "message_steps",
+    "pairwise_all_to_all",
     "parameter_server_push_pull",
-    "prove_all_reduce",
+    "prove",
+    "ring_all_gather",
     "ring_all_reduce",
+    "ring_reduce_scatter",
+    "ring_send_recv",
     "star_all_reduce",
     "tree_all_reduce",
+    "tree_broadcast",
+    "tree_reduce",
     "validate_schedule",
 ]

@@ -5,8 +5,7 @@ hosts around one switch, with nothing else on it and no overheads: S is the size
 of a link [bytes/s], p the latency of the two links of a path [s]. They hold exactly where all chunks are equal
 (``divisible=True``, or a buffer whose number of elements is a multiple of the chunks).
 
-Rounds are in lockstep at the receiver: a rank takes part in its next round, sending or receiving, when what it sent and
-received in its previous round is delivered. Senders that run ahead would share the links of slower rounds.
+Rounds are in lockstep at the receiver; see `simnet.traffic.patterns`.
 
 References
 ----------
@@ -25,7 +24,16 @@ from typing import Literal
 
 import numpy as np
 
-from simnet.traffic.schedule import Integers, Partition, Schedule, ScheduleBuilder, Until
+from simnet.traffic.patterns import (
+    around_ring,
+    begin_schedule,
+    between_all,
+    down_tree,
+    let_follow,
+    require_rank,
+    up_tree,
+)
+from simnet.traffic.schedule import Schedule, Until
 
 __all__ = [
     "ALL_REDUCE",
@@ -65,12 +73,8 @@ def ring_all_reduce(ranks: int, elements: int, element_bytes: float, *, divisibl
     Schedule
         N operations and N dependencies.
     """
-    build = _builder("ring all-reduce", ranks, Partition(elements, element_bytes, max(ranks, 1), divisible))
-    if ranks > 1:
-        rank = np.arange(ranks)
-        send = build.send(rank, (rank + 1) % ranks, repeat=2 * (ranks - 1), chunk=rank, step=-1, reduce=ranks - 1)
-        # What a rank sends in step k arrived in step k - 1.
-        build.depend(np.roll(send, 1), send, offset=1)
+    build = begin_schedule("ring all-reduce", ranks, elements, element_bytes, chunks=ranks, divisible=divisible)
+    around_ring(build, 2 * (ranks - 1), first=0, reduce=ranks - 1)
     return build.schedule()
 
 
@@ -89,9 +93,8 @@ def star_all_reduce(
     hub : int
         The rank in the middle; it is one of the N.
     """
-    build = _builder("star all-reduce", ranks, Partition(elements, element_bytes, 1, divisible))
-    if not 0 <= hub < ranks:
-        raise ValueError(f"the hub of a star all-reduce is one of its ranks 0 .. {ranks - 1}: {hub}")
+    build = begin_schedule("star all-reduce", ranks, elements, element_bytes, chunks=1, divisible=divisible)
+    require_rank(build, hub, "hub")
     if ranks > 1:
         others = np.delete(np.arange(ranks), hub)
         inward = build.send(others, hub, reduce=1)
@@ -117,24 +120,8 @@ def tree_all_reduce(ranks: int, elements: int, element_bytes: float, *, divisibl
     ranks, elements, element_bytes, divisible
         See `ring_all_reduce`.
     """
-    build = _builder("tree all-reduce", ranks, Partition(elements, element_bytes, 1, divisible))
-    rounds = (ranks - 1).bit_length()
-    # The operation with which each rank ended its last round. In a tree that is one: it has sent or received.
-    last = np.full(ranks, -1)
-    for level in range(rounds):
-        child = np.arange(1 << level, ranks, 2 << level)
-        parent = child - (1 << level)
-        send = build.send(child, parent, reduce=1)
-        _after(build, last[child], send)
-        _after(build, last[parent], send)
-        last[parent] = send
-    for level in reversed(range(rounds)):
-        parent = np.arange(0, ranks - (1 << level), 2 << level)
-        child = parent + (1 << level)
-        send = build.send(parent, child)
-        # What the child sent upwards is part of what the parent passes on, so it need not be waited for again.
-        _after(build, last[parent], send)
-        last[parent] = last[child] = send
+    build = begin_schedule("tree all-reduce", ranks, elements, element_bytes, chunks=1, divisible=divisible)
+    down_tree(build, up_tree(build))
     return build.schedule()
 
 
@@ -155,7 +142,7 @@ def butterfly_all_reduce(ranks: int, elements: int, element_bytes: float, *, div
     ranks, elements, element_bytes, divisible
         See `ring_all_reduce`.
     """
-    build = _builder("butterfly all-reduce", ranks, Partition(elements, element_bytes, 1, divisible))
+    build = begin_schedule("butterfly all-reduce", ranks, elements, element_bytes, chunks=1, divisible=divisible)
     rounds = ranks.bit_length() - 1
     power = 1 << rounds
     folded = ranks - power
@@ -168,12 +155,12 @@ def butterfly_all_reduce(ranks: int, elements: int, element_bytes: float, *, div
         partner = place ^ (1 << level)
         added = build.calc(rank)
         send = build.send(rank, rank[partner], reduce=1, merged_by=added[partner])
-        _after(build, last, send)
-        _after(build, last[partner], send)
+        let_follow(build, last, send)
+        let_follow(build, last[partner], send)
         build.depend(send, added)
         build.depend(send, added[partner])
         last = added
-    _after(build, last[:folded], build.send(even + 1, even))
+    let_follow(build, last[:folded], build.send(even + 1, even))
     return build.schedule()
 
 
@@ -206,13 +193,13 @@ def mesh_all_reduce(
     """
     if exchange not in ("scatter", "full"):
         raise ValueError(f"the exchange of a mesh all-reduce is 'scatter' or 'full': {exchange!r}")
-    chunks = max(ranks, 1) if exchange == "scatter" else 1
-    build = _builder(f"mesh all-reduce, {exchange}", ranks, Partition(elements, element_bytes, chunks, divisible))
+    chunks = ranks if exchange == "scatter" else 1
+    build = begin_schedule(
+        f"mesh all-reduce, {exchange}", ranks, elements, element_bytes, chunks=chunks, divisible=divisible
+    )
     if ranks == 1:
         return build.schedule()
-    # Each begins with its right-hand neighbour, so that no receiver is everybody's first.
-    source = np.repeat(np.arange(ranks), ranks - 1)
-    target = (source + 1 + np.tile(np.arange(ranks - 1), ranks)) % ranks
+    source, target = between_all(ranks)
     summed = build.calc(np.arange(ranks))
     if exchange == "full":
         send = build.send(source, target, reduce=1, merged_by=summed[target])
@@ -225,18 +212,6 @@ def mesh_all_reduce(
         build.depend(scatter, summed[end])
         build.depend(summed[end], gather)
     return build.schedule()
-
-
-def _builder(name: str, ranks: int, partition: Partition) -> ScheduleBuilder:
-    if ranks < 1:
-        raise ValueError(f"{name} needs at least one rank: {ranks}")
-    return ScheduleBuilder(name, ranks, partition)
-
-
-def _after(build: ScheduleBuilder, before: Integers, after: Integers) -> None:
-    """Let `after` wait for `before` where there is one; -1 stands for none."""
-    some = before >= 0
-    build.depend(before[some], after[some])
 
 
 ALL_REDUCE: Mapping[str, AllReduce] = MappingProxyType(

@@ -1,6 +1,7 @@
-"""Proves of an all-reduce schedule that it gives every rank the sum, whatever the timing.
+"""Proves of a schedule that it achieves its goal, whatever the timing.
 
-Instead of numbers the buffers hold contributions: how often what each rank put in counts in each chunk. Three steps:
+Instead of numbers the buffers hold contributions: how often what each rank put in counts in each chunk, and how often
+what the memory held before. Three steps:
 
 1. *Order.* The firings are written out one by one, with three events each (it starts, has drained, is delivered), and
    one more for each rank (it joins and adds what it contributes). The dependencies say which events come before which.
@@ -17,56 +18,46 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from simnet.errors import InvariantError
 from simnet.traffic.deadlock import check_deadlock
+from simnet.traffic.goals import Goal
 from simnet.traffic.graph import Unfolding, unfold, waves
 from simnet.traffic.schedule import Integers, Kind, Schedule, Until
 from simnet.traffic.validation import describe_operation, validate_schedule
 
-__all__ = ["all_reduce_faults", "prove_all_reduce"]
+__all__ = ["goal_faults", "prove"]
 
 _MOST_FIRINGS = 10_000
 _SHOWN = 10
 
 
-def prove_all_reduce(
-    schedule: Schedule, *, contributors: Sequence[int] | None = None, holders: Sequence[int] | None = None
-) -> None:
-    """Raise unless a schedule gives every holder the sum of all contributions; see `all_reduce_faults`.
+def prove(schedule: Schedule, goal: Goal) -> None:
+    """Raise unless a schedule achieves its goal; see `goal_faults`.
 
     Raises
     ------
     InvariantError
         Listing what is wrong.
     """
-    faults = all_reduce_faults(schedule, contributors=contributors, holders=holders)
+    faults = goal_faults(schedule, goal)
     if faults:
-        raise InvariantError("\n  ".join([f"{schedule.name} does not reduce as it should", *faults]))
+        raise InvariantError("\n  ".join([f"{schedule.name} does not do what it is for", *faults]))
 
 
-def all_reduce_faults(
-    schedule: Schedule,
-    *,
-    contributors: Sequence[int] | None = None,
-    holders: Sequence[int] | None = None,
-    executions: int = 4,
-    seed: int = 0,
-) -> tuple[str, ...]:
+def goal_faults(schedule: Schedule, goal: Goal, *, executions: int = 4, seed: int = 0) -> tuple[str, ...]:
     """Execute a schedule symbolically and return what is wrong with it: nothing, or at most ten sentences.
 
     Parameters
     ----------
     schedule : Schedule
         For a small number of ranks: at most 10,000 firings.
-    contributors : sequence of int
-        The ranks whose buffers are to be summed; all if not given. The others start with zeros.
-    holders : sequence of int
-        The ranks that must end with every chunk of the sum; all if not given.
+    goal : Goal
+        Who puts what in, and who must end with what.
     executions : int
         Executions with random delays, besides the one in which everything takes equally long.
     seed : int
@@ -81,37 +72,35 @@ def all_reduce_faults(
     """
     validate_schedule(schedule)
     check_deadlock(schedule)
-    everybody = range(schedule.ranks)
-    given = list(everybody if contributors is None else contributors)
-    held = list(everybody if holders is None else holders)
     firings = unfold(schedule, _MOST_FIRINGS)
-    faults = list(_race_faults(schedule, firings, given))
+    faults = list(_race_faults(schedule, firings, goal))
     random = np.random.Generator(np.random.PCG64(seed))
     delays: list[Callable[[], float]] = [lambda: 1.0]
     delays += [lambda: float(10 ** random.uniform(-3, 3))] * executions
     for delay in delays:
-        counts = _execute(schedule, firings, given, delay)
-        faults += [fault for fault in _result_faults(counts, given, held) if fault not in faults]
+        counts = _execute(schedule, firings, goal, delay)
+        faults += [fault for fault in _result_faults(counts, goal) if fault not in faults]
     if len(faults) > _SHOWN:
         faults[_SHOWN - 1 :] = [f"and {len(faults) - _SHOWN + 1} more"]
     return tuple(faults)
 
 
-def _result_faults(counts: Integers, contributors: Iterable[int], holders: Iterable[int]) -> Iterator[str]:
-    """Compare what each holder has, ``counts[rank, chunk, contributor]``, with one of each contribution."""
-    wanted = np.zeros(counts.shape[2], dtype=np.int64)
-    wanted[list(contributors)] = 1
-    for rank in holders:
-        for chunk in np.flatnonzero((counts[rank] != wanted).any(axis=1)).tolist():
-            has = counts[rank, chunk]
-            off = [
-                f"that of rank {other} {has[other]} times"
-                for other in np.flatnonzero((has != wanted) & (has > 0)).tolist()
-            ]
-            missing = np.flatnonzero((has == 0) & (wanted > 0)).tolist()
-            if missing:
-                off.append(f"nothing of rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing))}")
-            yield f"rank {rank} ends with chunk {chunk} that counts {' and '.join(off)}"
+def _result_faults(counts: Integers, goal: Goal) -> Iterator[str]:
+    """Compare what each holder has with one of each contribution; `counts` as from `_execute`."""
+    ranks = len(counts)
+    wanted = np.zeros(counts.shape[1:], dtype=np.int64)
+    wanted[:, :ranks] = goal.contributes.T
+    wrong = (counts != wanted).any(axis=2) & goal.holds
+    for rank, chunk in np.argwhere(wrong).tolist():
+        has, should = counts[rank, chunk], wanted[chunk]
+        off = [
+            f"that of rank {other} {has[other]} times" if other < ranks else "what its memory held before"
+            for other in np.flatnonzero((has != should) & (has > 0)).tolist()
+        ]
+        missing = np.flatnonzero((has == 0) & (should > 0)).tolist()
+        if missing:
+            off.append(f"nothing of rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing))}")
+        yield f"rank {rank} ends with chunk {chunk} that counts {' and '.join(off)}"
 
 
 def _carried(schedule: Schedule, firings: Unfolding, node: int) -> range:
@@ -132,12 +121,18 @@ def _merging(schedule: Schedule, firings: Unfolding, node: int) -> int:
     return int(firings.first[by]) + min(int(firings.number[node]), int(schedule.operations.repeat[by]) - 1)
 
 
-def _execute(
-    schedule: Schedule, firings: Unfolding, contributors: Iterable[int], delay: Callable[[], float]
-) -> Integers:
-    """Run the schedule with a delay drawn for each event; return ``counts[rank, chunk, contributor]`` at the end."""
+def _execute(schedule: Schedule, firings: Unfolding, goal: Goal, delay: Callable[[], float]) -> Integers:
+    """Run the schedule with a delay drawn for each event; return what all buffers hold at the end.
+
+    Returns
+    -------
+    array of int, shape (ranks, chunks, ranks + 1)
+        How often what each rank put in counts in each chunk of each rank; last, how often what the memory held before.
+    """
     ops = schedule.operations
-    counts = np.zeros((schedule.ranks, schedule.partition.chunks, schedule.ranks), dtype=np.int64)
+    counts = np.zeros((schedule.ranks, schedule.partition.chunks, schedule.ranks + 1), dtype=np.int64)
+    if not goal.zeros:
+        counts[..., -1] = ~goal.contributes
     total = len(firings.operation)
     operation, number = firings.operation.tolist(), firings.number.tolist()
     source, target, is_send = ops.source.tolist(), ops.target.tolist(), (ops.kind == Kind.SEND).tolist()
@@ -177,8 +172,7 @@ def _execute(
     while events:
         now, _, what, which = heapq.heappop(events)
         if what == "join":
-            if which in contributors:
-                counts[which, :, which] += 1
+            counts[which, :, which] += goal.contributes[which]
             met(now, of_rank[which])
             continue
         node, op = which, operation[which]
@@ -212,16 +206,15 @@ class _Use(NamedTuple):
     node: int
 
 
-def _race_faults(schedule: Schedule, firings: Unfolding, contributors: Iterable[int]) -> Iterator[str]:
+def _race_faults(schedule: Schedule, firings: Unfolding, goal: Goal) -> Iterator[str]:
     """Return the uses of a chunk that no dependency puts into an order, and messages merged before they are there."""
     ops = schedule.operations
     is_send = ops.kind[firings.operation] == Kind.SEND
     total = len(firings.operation)
     earlier = _earlier_events(schedule, firings)
     uses: dict[tuple[int, int], list[_Use]] = defaultdict(list)
-    for rank in contributors:
-        for chunk in range(schedule.partition.chunks):
-            uses[rank, chunk].append(_Use(3 * total + rank, 3 * total + rank, "adds to", -1))
+    for rank, chunk in np.argwhere(goal.contributes).tolist():
+        uses[rank, chunk].append(_Use(3 * total + rank, 3 * total + rank, "adds to", -1))
     for node in np.flatnonzero(is_send).tolist():
         op = int(firings.operation[node])
         by = _merging(schedule, firings, node)

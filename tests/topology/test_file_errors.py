@@ -5,13 +5,16 @@ In the texts below every § stands right before a place that must be pointed at;
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import networkx as nx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from simnet.errors import InputError, Problem
-from simnet.topology import load_topology_file, topology_from_graph
+from simnet.topology import HostSpec, load_topology_file, save_topology, star, topology_from_graph
 from simnet.topology.document import MOST_PROBLEMS
 
 
@@ -211,9 +214,11 @@ def test_ranks_that_hear_but_cannot_answer(tmp_path: Path) -> None:
 
 
 def test_disconnection_and_values_are_said_together(tmp_path: Path) -> None:
-    text = '{"nodes": [{"id": 1, "kind": "host"}, §{"id": 2, "kind": "host"}, {"id": 3, "kind": "switch"}],\n'
+    text = '{"nodes": [{"id": 1, "kind": "host", "memory_bandwidth": §"0 B/s"}, §{"id": 2, "kind": "host"},\n'
+    text += '{"id": 3, "kind": "switch"}],'
     text += '"edges": [{"source": 1, "target": 3, "bandwidth": §"0 bps"}]}'
-    expect(problems(tmp_path, ".json", text, latency="1 us", kind="wan"), "no way from '1'", "bandwidth is '0 bps'")
+    found = problems(tmp_path, ".json", text, latency="1 us", kind="wan")
+    expect(found, "memory_bandwidth is '0 B/s'", "no way from '1'", "bandwidth is '0 bps'")
 
 
 def test_switches_may_be_left_over(tmp_path: Path) -> None:
@@ -420,3 +425,27 @@ def test_graphs_are_checked_like_files() -> None:
         "has no kind",
         "'fast' is not a duration",
     )
+
+
+@st.composite
+def damages(draw: st.DrawFn) -> list[tuple[float, int, str]]:
+    """Where, as a part of the length; how many characters to cut out; what to put there."""
+    pieces = st.sampled_from([*'"[]{}<>&,0é', "", "-1", "null", "id", "NaN", "\x00", "\ud800"])
+    return draw(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 12), pieces), min_size=1, max_size=4))
+
+
+@given(damage=damages())
+@settings(max_examples=60, deadline=None)
+@pytest.mark.parametrize("suffix", [".json", ".graphml", ".gml"])
+def test_damaged_files_are_read_or_refused(
+    suffix: str, damage: list[tuple[float, int, str]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("damaged") / f"cluster{suffix}"
+    save_topology(star(hosts=2, host=HostSpec(gpus=1)), path)
+    text = path.read_text(encoding="utf-8")
+    for part, cut, piece in damage:
+        at = int(part * len(text))
+        text = text[:at] + piece + text[at + cut :]
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with contextlib.suppress(InputError):
+        load_topology_file(path)

@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise, permutations
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -37,10 +39,10 @@ LINK = {"bandwidth": "10 Gbps", "latency": "1 us", "kind": "ethernet"}
 BIG = 1_000_000  # so that a link counts more than any number of hosts
 
 
-def names(topology: Topology, source: str, target: str, flow_key: int = 0, seed: int = 0) -> list[str]:
+def names(topology: Topology, source: str, target: str, flow_key: int = 0, router: Router | None = None) -> list[str]:
     """The nodes on a path, by name; checks that it is a chain."""
     compiled = topology.compiled
-    path = Router(topology, seed).path(compiled.node_index[source], compiled.node_index[target], flow_key)
+    path = (router or Router(topology)).path(compiled.node_index[source], compiled.node_index[target], flow_key)
     nodes = [source]
     for link in path:
         assert compiled.node_names[compiled.link_source[link]] == nodes[-1]
@@ -50,30 +52,42 @@ def names(topology: Topology, source: str, target: str, flow_key: int = 0, seed:
 
 
 def oracle(topology: Topology, source: str, target: str) -> int | None:
-    """Length of the path by definition: the first step that finds one, fewest links, then fewest hosts passed."""
+    """Length of the path by definition: the first step that finds one, fewest links, then fewest hosts passed.
+
+    In the first step a path is first in the host of its source, then at switches, then in the host of its target.
+    """
     graph, compiled = topology.graph, topology.compiled
     kind = {name: graph.nodes[name]["kind"] for name in graph}
     host = dict(zip(compiled.node_names, compiled.host_of_node.tolist(), strict=True))
-    own = {host[source], host[target]} - {-1}
+    ends_only = ("gpu", "storage")
 
-    def passed(name: str, step: int) -> bool:
-        if step == 3:
-            return True
-        if kind[name] in ("gpu", "storage"):
-            return False
-        return step == 2 or (host[name] < 0 and kind[name] == "switch") or host[name] in own
+    def phases(name: str) -> set[int]:
+        own = (name == source or (host[source] == host[name] >= 0 and kind[name] not in ends_only)) and name != target
+        last = name == target or (host[target] == host[name] >= 0 and kind[name] not in ends_only)
+        switch = kind[name] == "switch" and host[name] < 0 and name not in (source, target)
+        return {phase for phase, here in enumerate((own, switch, last)) if here}
 
-    for step in (1, 2, 3):
-        allowed = [name for name in graph if name in (source, target) or passed(name, step)]
+    def shortest(pairs: Iterable[tuple[Any, Any]], begin: Any, end: Any) -> int | None:
+        weighted = nx.DiGraph()
+        weighted.add_nodes_from([begin, end])
+        for before, after in pairs:
+            name = after[0] if isinstance(after, tuple) else after
+            weighted.add_edge(before, after, weight=BIG + (name != target and kind[name] in ("gpu", "host", "storage")))
+        return int(nx.dijkstra_path_length(weighted, begin, end)) if nx.has_path(weighted, begin, end) else None
 
-        def weight(_: str, after: str, __: object) -> int:
-            return BIG + (after != target and kind[after] in ("gpu", "host", "storage"))
-
-        try:
-            return int(nx.dijkstra_path_length(graph.subgraph(allowed), source, target, weight))
-        except nx.NetworkXNoPath:
-            continue
-    return None
+    links = list(graph.edges())
+    staged = (
+        ((one, before), (other, after))
+        for one, other in links
+        for before in phases(one)
+        for after in phases(other)
+        if before <= after
+    )
+    found = shortest(staged, (source, 0), (target, 2))
+    if found is None:
+        allowed = {name for name in graph if kind[name] not in ends_only or name in (source, target)}
+        found = shortest(((one, other) for one, other in links if {one, other} <= allowed), source, target)
+    return found if found is not None else shortest(links, source, target)
 
 
 def length(topology: Topology, nodes: list[str]) -> int:
@@ -244,8 +258,40 @@ def random_topologies(draw: st.DrawFn) -> Topology:
 @given(topology=random_topologies(), seed=st.integers(0, 2**64 - 1), flow_key=st.integers(-(2**70), 2**70))
 @settings(max_examples=100, deadline=None)
 def test_random_graphs(topology: Topology, seed: int, flow_key: int) -> None:
+    router = Router(topology, seed)
     for source, target in permutations(topology.graph, 2):
-        nodes = names(topology, source, target, flow_key, seed)
+        nodes = names(topology, source, target, flow_key, router)
+        assert length(topology, nodes) == oracle(topology, source, target)
+
+
+@st.composite
+def random_machines(draw: st.DrawFn) -> Topology:
+    """Hosts with anything inside, wired inside and outside at random."""
+    graph = nx.MultiGraph()
+    graph.add_nodes_from(["s0", "s1", "s2"], kind="switch")
+    graph.add_edges_from([("s0", "s1"), ("s1", "s2")])
+    for host in draw(st.lists(st.sampled_from("abc"), min_size=2, max_size=3, unique=True)):
+        graph.add_node(host, kind="host")
+        inside = [host]
+        for number, kind in enumerate(draw(st.lists(st.sampled_from(["gpu", "gpu", "nic", "switch"]), max_size=5))):
+            graph.add_node(f"{host}{number}", kind=kind, host=host)
+            graph.add_edge(f"{host}{number}", draw(st.sampled_from(inside)))
+            inside.append(f"{host}{number}")
+        ends = st.sampled_from(inside)
+        wires = st.tuples(ends, ends).filter(lambda pair: pair[0] != pair[1])
+        graph.add_edges_from(draw(st.lists(wires, max_size=4)))
+        graph.add_edges_from(draw(st.lists(st.tuples(ends, st.sampled_from(list(graph))), max_size=2)))
+        graph.add_edge(draw(ends), draw(st.sampled_from(["s0", "s1", "s2"])))
+    graph.remove_edges_from(list(nx.selfloop_edges(graph)))
+    return topology_from_graph(graph, defaults=LINK)
+
+
+@given(topology=random_machines(), flow_key=st.integers(0, 100))
+@settings(max_examples=40, deadline=None)
+def test_random_machines(topology: Topology, flow_key: int) -> None:
+    router = Router(topology)
+    for source, target in permutations(topology.graph, 2):
+        nodes = names(topology, source, target, flow_key, router)
         assert length(topology, nodes) == oracle(topology, source, target)
 
 

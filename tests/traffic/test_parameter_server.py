@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from simnet.traffic import check_deadlock, count, parameter_server_push_pull, prove_all_reduce, validate_schedule
+from simnet.traffic import (
+    all_reduce_goal,
+    check_deadlock,
+    count,
+    parameter_server_push_pull,
+    prove,
+    validate_schedule,
+)
 
 WORKERS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 16]
 
@@ -31,7 +38,7 @@ def test_shards_are_contiguous_and_even():
 @pytest.mark.parametrize("servers", [1, 2, 4])
 def test_every_worker_gets_the_sum_of_all_workers_and_of_no_server(workers, servers):
     schedule = parameter_server_push_pull(workers, servers, 29, 4)
-    prove_all_reduce(schedule, contributors=range(workers), holders=range(workers))
+    prove(schedule, all_reduce_goal(schedule, contributors=range(workers), holders=range(workers)))
 
 
 def test_nobody_to_serve_is_refused():

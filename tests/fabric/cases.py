@@ -1,0 +1,450 @@
+"""Random cases: a network, schedules, and what happens to them; and how a case is played by kernel and reference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field, replace
+from random import Random
+
+import networkx as nx
+import numpy as np
+import simpy
+from hypothesis import strategies as st
+
+from simnet.errors import DeadlockError
+from simnet.fabric.fluid import FluidFabric, Play
+from simnet.fabric.network import Network
+from simnet.protocols import FlowProtocol
+from simnet.topology import Topology
+from simnet.traffic import Kind, Partition, Schedule, ScheduleBuilder, Until, check_deadlock
+
+from .reference import Costs, Path, Player, Reference
+
+
+@dataclass(frozen=True)
+class PlayCase:
+    """A schedule that is played: on which nodes, from when on, and when which ranks join."""
+
+    schedule: Schedule
+    nodes: list[int]
+    at: float
+    joins: dict[int, float]  # rank -> time; from the beginning where a rank is not in it
+    weights: list[float]
+    deadlines_s: list[float]
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that is to be simulated."""
+
+    topology: Topology
+    protocol: FlowProtocol
+    reduce_s_per_byte: float
+    plays: list[PlayCase]
+    changes: list[tuple]  # (time, what, ...): see `play_compiled`
+    noise: list[float] = field(default_factory=list)
+
+    @property
+    def network(self) -> Network:
+        return Network(self.topology, self.protocol)
+
+
+@dataclass
+class Outcome:
+    """What came of it; as of `Reference`."""
+
+    durations: list[list[float]]
+    carried: list[float]
+    busy: list[float]
+    transfer: list[float]
+    sent: float
+    lost: float
+    messages: int
+
+
+# -- random cases -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Where sizes, times and rates come from.
+
+    Parameters
+    ----------
+    random : Random
+    ties : bool
+        Small whole numbers, so that much happens at one instant; otherwise reals, so that hardly anything does.
+    """
+
+    random: Random
+    ties: bool
+
+    def positive(self, scale: float = 1.0) -> float:
+        return scale * (float(self.random.choice([1, 1, 2, 4])) if self.ties else self.random.uniform(0.3, 3.0))
+
+    def maybe(self, chance: float, scale: float = 1.0, otherwise: float = 0.0) -> float:
+        return self.positive(scale) if self.random.random() < chance else otherwise
+
+    def time(self, until: float) -> float:
+        return float(self.random.randint(0, int(until))) if self.ties else self.random.uniform(0.0, until)
+
+
+@st.composite
+def cases(draw, *, servers: bool, changes: bool, plays: int = 3) -> Case:
+    """Draw a case.
+
+    Parameters
+    ----------
+    servers : bool
+        Messages cost overhead, and calculations have streams: first in, first out, so that order matters, and there
+        are no ties; otherwise nothing queues and much happens at once.
+    changes : bool
+        Capacities and caps change, sends are rerouted and given up, plays are cancelled.
+    plays : int
+        At most so many schedules.
+    """
+    numbers = Numbers(Random(draw(st.integers(0, 2**32 - 1))), ties=not servers)
+    topology = draw(trees(numbers))
+    protocol, reduce_s_per_byte = random_protocol(numbers, servers=servers)
+    names = list(topology.graph)
+    able = [i for i, name in enumerate(names) if topology.graph.nodes[name]["kind"] != "switch"]
+    chosen = []
+    for _ in range(draw(st.integers(1, plays))):
+        ranks = draw(st.integers(1, min(4, len(able))))
+        # Two ranks on one node share its servers, in an order that the definition leaves open.
+        nodes = numbers.random.sample(able, ranks) if servers else numbers.random.choices(able, k=ranks)
+        schedule = draw(schedules(numbers, ranks, servers=servers))
+        count = len(schedule.operations)
+        at = numbers.time(6.0) if draw(st.booleans()) else 0.0
+        joins = {rank: at + numbers.time(4.0) for rank in range(ranks) if draw(st.integers(0, 3)) == 0}
+        deadlines = [numbers.maybe(0.3, 2.0, math.inf) if changes else math.inf for _ in range(count)]
+        weights = [numbers.maybe(0.3, otherwise=1.0) for _ in range(count)]
+        chosen.append(PlayCase(schedule, nodes, at, joins, weights, deadlines))
+    noise = [numbers.time(12.0) for _ in range(draw(st.integers(0, 5)))]
+    case = Case(topology, protocol, reduce_s_per_byte, chosen, [], noise)
+    return replace(case, changes=draw(changes_of(case, numbers))) if changes else case
+
+
+@st.composite
+def trees(draw, numbers: Numbers) -> Topology:
+    """Draw switches and hosts that form a tree, so that there is one path only; some hosts have GPUs."""
+    graph: nx.MultiDiGraph = nx.MultiDiGraph()
+
+    def cable(one: str, other: str, kind: str) -> None:
+        for ends in ((one, other), (other, one)):
+            bandwidth, latency = numbers.positive(4.0), numbers.maybe(0.7, 0.2)
+            graph.add_edge(*ends, bandwidth_bytes_per_s=bandwidth, latency_s=latency, kind=kind)
+
+    switches = draw(st.integers(1, 3))
+    for switch in range(switches):
+        graph.add_node(f"switch{switch}", kind="switch")
+        if switch:
+            cable(f"switch{switch}", f"switch{numbers.random.randrange(switch)}", "ethernet")
+    for host in range(draw(st.integers(2, 4))):
+        memory = {"memory_bandwidth_bytes_per_s": numbers.positive(12.0)} if numbers.random.random() < 0.3 else {}
+        graph.add_node(f"host{host}", kind="host", **memory)
+        cable(f"host{host}", f"switch{numbers.random.randrange(switches)}", "ethernet")
+        for gpu in range(draw(st.sampled_from([0, 0, 1, 2]))):
+            graph.add_node(f"gpu{host}.{gpu}", kind="gpu", host=f"host{host}")
+            cable(f"gpu{host}.{gpu}", f"host{host}", "pcie")
+    return Topology("tree", graph)
+
+
+def random_protocol(numbers: Numbers, *, servers: bool) -> tuple[FlowProtocol, float]:
+    """Return a protocol and the time to reduce a byte; without servers nothing that queues."""
+    protocol = FlowProtocol(
+        name="random",
+        payload_bytes=numbers.positive(2.0),
+        header_bytes=numbers.maybe(0.5, 0.2),
+        latency_s=numbers.maybe(0.5, 0.1),
+        connection_cap_bytes_per_s=numbers.maybe(0.4, 2.0, math.inf),
+        host_send_capacity_bytes_per_s=numbers.maybe(0.3, 6.0, math.inf),
+        host_receive_capacity_bytes_per_s=numbers.maybe(0.3, 6.0, math.inf),
+        copies_send=float(numbers.random.choice([0, 0, 1, 2])),
+        copies_receive=float(numbers.random.choice([0, 0, 1])),
+        forwarding=numbers.random.choice(["cut_through", "store_and_forward"]),
+    )
+    if numbers.random.random() < 0.3:
+        protocol = replace(
+            protocol,
+            connection="per_message",
+            connection_setup_s=numbers.positive(0.1),
+            connection_setup_round_trips=numbers.maybe(0.5),
+        )
+    if not servers:
+        return protocol, 0.0
+    overheads = {
+        "send_overhead_s": numbers.maybe(0.7, 0.1),
+        "receive_overhead_s": numbers.maybe(0.7, 0.1),
+        "send_overhead_s_per_byte": numbers.maybe(0.5, 0.02),
+        "receive_overhead_s_per_byte": numbers.maybe(0.5, 0.02),
+        "pipeline_bytes": numbers.positive(3.0),
+    }
+    return replace(protocol, **overheads), numbers.maybe(0.5, 0.1)
+
+
+@st.composite
+def schedules(draw, numbers: Numbers, ranks: int, *, servers: bool) -> Schedule:
+    """Draw a live marked graph: sends of chunks or of fixed sizes, calculations, dependencies with any offset."""
+    random = numbers.random
+    partition = Partition(random.randint(0, 30), numbers.positive(0.5), random.randint(1, 4), random.random() < 0.3)
+    build = ScheduleBuilder("random", ranks, partition)
+    count = draw(st.integers(0, 7))
+    repeats = []
+    for _ in range(count):
+        repeat = random.choice([1, 1, 2, 3, 4])
+        repeats.append(repeat)
+        if random.random() < 0.25:
+            stream = random.choice([-1, 0, 1]) if servers else -1
+            build.calc(random.randrange(ranks), numbers.maybe(0.8), stream=stream, repeat=repeat)
+            continue
+        source, target, reduce = random.randrange(ranks), random.randrange(ranks), random.randint(0, repeat)
+        if random.random() < 0.5:
+            size = numbers.maybe(0.8, 5.0)
+            build.send(source, target, repeat=repeat, width=0, fixed_bytes=size, reduce=reduce)
+            continue
+        width = random.randint(1, partition.chunks)
+        offset = random.randint(0, partition.chunks - width)
+        modulus = random.randint(1, partition.chunks - width - offset + 1)
+        chunk, step = random.randint(0, 5), random.randint(-3, 3)
+        places = {"chunk": chunk, "step": step, "modulus": modulus, "offset": offset, "width": width}
+        build.send(source, target, repeat=repeat, reduce=reduce, **places)
+    live: list[tuple] = []
+    for _ in range(draw(st.integers(0, 10)) if count else 0):
+        before, after = random.randrange(count), random.randrange(count)
+        offset = random.choice([-2, -1, 0, 0, 0, 1, 1, 2, 1 - repeats[before]])
+        wait = (before, after, offset, random.choice([Until.DRAINED, Until.DELIVERED]), numbers.maybe(0.3, 0.5))
+        if _is_live(build, [*live, wait]):
+            live.append(wait)
+    return _with(build, live)
+
+
+def _with(build: ScheduleBuilder, waits: list[tuple]) -> Schedule:
+    copy = ScheduleBuilder(build.name, build.ranks, build.partition)
+    copy._operations, copy._count = list(build._operations), build._count
+    for before, after, offset, until, delay in waits:
+        copy.depend(before, after, offset=offset, until=until, delay_s=delay)
+    return copy.schedule()
+
+
+def _is_live(build: ScheduleBuilder, waits: list[tuple]) -> bool:
+    try:
+        check_deadlock(_with(build, waits))
+    except DeadlockError:
+        return False
+    return True
+
+
+@st.composite
+def changes_of(draw, case: Case, numbers: Numbers) -> list[tuple]:
+    """Draw what happens to a network and its plays; whatever is stopped goes on again later."""
+    random, capacity = numbers.random, case.network.capacity
+    found: list[tuple] = []
+    for _ in range(draw(st.integers(0, 6))):
+        time, play = numbers.time(10.0), random.randrange(len(case.plays))
+        ops = case.plays[play].schedule.operations
+        sends = np.flatnonzero(ops.kind == Kind.SEND).tolist()
+        what = random.choice(["capacity", "capacity", "cap", "reroute", "cancel"])
+        if what == "capacity":
+            resource = random.randrange(len(capacity))
+            factor = random.choice([0.0, 0.0, 0.5, 2.0])
+            found.append((time, "capacity", resource, factor * float(capacity[resource])))
+            found.append((time + numbers.positive(2.0), "capacity", resource, float(capacity[resource])))
+        elif what == "cancel":
+            found.append((time, "cancel", play))
+        elif sends and what == "cap":
+            send = random.choice(sends)
+            found.append((time, "cap", play, send, numbers.maybe(0.7)))
+            found.append((time + numbers.positive(2.0), "cap", play, send, numbers.positive(4.0)))
+        elif sends:
+            uses = [random.randrange(len(capacity)) for _ in range(random.choice([0, 1, 2, 3]))]
+            found.append((time, "reroute", play, random.choice(sends), uses, numbers.maybe(0.5)))
+    return sorted(found, key=lambda change: change[0])
+
+
+# -- what a case means --------------------------------------------------------------------------------------------------
+
+
+def path_between(case: Case, source: int, target: int) -> Path:
+    """Work out, from the graph alone, what a message between two nodes uses and costs."""
+    if source == target:
+        return Path(costs=Costs(reduce_s_per_byte=case.reduce_s_per_byte))
+    graph, protocol = case.topology.graph, case.protocol
+    names, resources = list(graph), case.network.resource_names
+    nodes = nx.shortest_path(graph, names[source], names[target])
+    links = [(f"{a}->{b}", graph.edges[a, b, 0]) for a, b in zip(nodes, nodes[1:], strict=False)]
+    uses = [(name, 1.0, link["kind"]) for name, link in links]
+    latency = sum(link["latency_s"] for _, link in links)
+    wires = [link["bandwidth_bytes_per_s"] for _, link in links if link["kind"] == "ethernet"]
+    if not wires:
+        named = [(resources.index(name), coefficient) for name, coefficient, _ in uses]
+        return Path(named, latency, costs=Costs(reduce_s_per_byte=case.reduce_s_per_byte))
+    latency += protocol.latency_s
+    for node, side, copies in (
+        (source, "send stack", protocol.copies_send),
+        (target, "receive stack", protocol.copies_receive),
+    ):
+        host = graph.nodes[names[node]].get("host", names[node])
+        uses += [(f"{host}: {side}", 1.0, "stack"), (f"{host}: memory", 2.0 * copies, "memory")]
+    known = [(name, coefficient, kind) for name, coefficient, kind in uses if name in resources and coefficient > 0]
+    forward = sum(1 / rate for rate in wires[1:]) if protocol.forwarding == "store_and_forward" else 0.0
+    setup = 0.0
+    if protocol.connection == "per_message":
+        setup = protocol.connection_setup_s + protocol.connection_setup_round_trips * 2 * latency
+    costs = Costs(
+        protocol.send_overhead_s,
+        protocol.send_overhead_s_per_byte,
+        protocol.receive_overhead_s,
+        protocol.receive_overhead_s_per_byte,
+        protocol.pipeline_bytes,
+        case.reduce_s_per_byte,
+        protocol.payload_bytes + protocol.header_bytes,
+    )
+    framed = [(resources.index(name), coefficient * (-1 if kind == "ethernet" else 1)) for name, coefficient, kind in known]
+    return Path(framed, latency, forward, setup, protocol.connection_cap_bytes_per_s, costs)
+
+
+def wire_factor(case: Case, play: PlayCase, operation: int) -> float:
+    """Bytes on the wire for a byte of payload: headers of all packets of the smallest message that is not empty."""
+    ops, partition = play.schedule.operations, play.schedule.partition
+    width = int(ops.chunk_width[operation])
+    size = width * partition.chunk_bytes if width else float(ops.fixed_bytes[operation])
+    size = size or partition.element_bytes
+    return 1 + math.ceil(size / case.protocol.payload_bytes) * case.protocol.header_bytes / size
+
+
+def player_of(case: Case, play: PlayCase) -> Player:
+    """What the reference is told of a play."""
+    ops, paths = play.schedule.operations, []
+    for operation in range(len(ops)):
+        path = Path()
+        if ops.kind[operation] == Kind.SEND:
+            path = path_between(case, play.nodes[ops.source[operation]], play.nodes[ops.target[operation]])
+            # Coefficients below 0 mark what packet headers count on.
+            factor = wire_factor(case, play, operation)
+            path.uses = [(resource, a if a > 0 else -a * factor) for resource, a in path.uses]
+        paths.append(path)
+    return Player(play.schedule, play.nodes, paths, play.weights, play.deadlines_s)
+
+
+def play_reference(case: Case) -> Outcome:
+    """Play a case by the obvious simulator."""
+    reference = Reference(case.network.capacity.tolist(), case.topology.graph.number_of_nodes())
+    number: dict[int, int] = {}
+
+    def begin(index: int, play: PlayCase) -> None:
+        number[index] = reference.begin(player_of(case, play), set(range(play.schedule.ranks)) - set(play.joins))
+
+    def change(what: str, *which) -> None:
+        if what == "capacity":
+            reference.capacity[which[0]] = which[1]
+        elif which[0] in number and not reference.is_over(number[which[0]]):
+            play = number[which[0]]
+            if what == "cap":
+                reference.set_cap(play, which[1], which[2])
+            elif what == "cancel":
+                reference.cancel(play)
+            elif what == "reroute":
+                remote = case.protocol if _is_remote(case, which[0], which[1]) else None
+                factor = wire_factor(case, case.plays[which[0]], which[1]) if remote else 1.0
+                reference.reroute(play, which[1], [(resource, factor) for resource in which[2]], which[3])
+            elif what == "join":
+                reference.join(play, {which[1]})
+
+    for index, play in enumerate(case.plays):
+        reference.at(play.at, lambda index=index, play=play: begin(index, play))
+        for rank, time in play.joins.items():
+            reference.at(time, lambda index=index, rank=rank: change("join", index, rank))
+    for time, *what in case.changes:
+        reference.at(time, lambda what=what: change(*what))
+    reference.run()
+    durations = [reference.durations[number[index]] for index in range(len(case.plays))]
+    return Outcome(
+        durations,
+        reference.carried,
+        reference.busy,
+        reference.transfer,
+        reference.sent,
+        reference.lost,
+        reference.messages,
+    )
+
+
+def _is_remote(case: Case, play: int, operation: int) -> bool:
+    ops, nodes = case.plays[play].schedule.operations, case.plays[play].nodes
+    path = path_between(case, nodes[ops.source[operation]], nodes[ops.target[operation]])
+    return any(a < 0 for _, a in path.uses)
+
+
+def play_compiled(
+    case: Case, start_s: float = 0.0, look: Callable[[FluidFabric], None] | None = None
+) -> tuple[Outcome, FluidFabric]:
+    """Play a case by `FluidFabric`, with a SimPy process for everything that happens.
+
+    Parameters
+    ----------
+    case : Case
+    start_s : float
+        When all this begins [s].
+    look : callable
+        Called with the fabric whenever there is noise.
+    """
+    env = simpy.Environment(start_s)
+    fabric = FluidFabric(env, case.network, case.reduce_s_per_byte)
+    plays: dict[int, Play] = {}
+
+    def begin(index: int) -> Generator[simpy.Event, object, None]:
+        play = case.plays[index]
+        yield env.timeout(play.at)
+        placement = fabric.place(play.schedule, play.nodes)
+        table = placement.operations.copy()
+        table["weight"], table["deadline"] = play.weights, play.deadlines_s
+        placement = replace(placement, operations=table)
+        plays[index] = fabric.play(placement, f"play {index}", gates_open=not play.joins)
+        if play.joins:
+            plays[index].open([rank for rank in range(play.schedule.ranks) if rank not in play.joins])
+
+    def change(time: float, what: str, *which) -> Generator[simpy.Event, object, None]:
+        yield env.timeout(time)
+        if what == "capacity":
+            fabric.set_capacity(*which)
+        elif which[0] in plays and fabric._is_playing(plays[which[0]]):
+            play = plays[which[0]]
+            if what == "cap":
+                fabric.set_flow_cap(play, *which[1:])
+            elif what == "cancel":
+                fabric.cancel(play)
+            elif what == "reroute":
+                fabric.reroute(play, *which[1:])
+            elif what == "join":
+                play.open([which[1]])
+
+    def disturb(time: float) -> Generator[simpy.Event, object, None]:
+        yield env.timeout(time)
+        if look:
+            look(fabric)
+
+    for index, play in enumerate(case.plays):
+        env.process(begin(index))
+        for rank, time in play.joins.items():
+            env.process(change(time, "join", index, rank))
+    for time, what, *which in case.changes:
+        env.process(change(time, what, *which))
+    for time in case.noise:
+        env.process(disturb(time))
+    env.run()
+    durations = [
+        [-1.0 if math.isnan(d) else d for d in plays[index].rank_duration_s.tolist()] for index in range(len(case.plays))
+    ]
+    clock = fabric._tables.clock[0]
+    outcome = Outcome(
+        durations,
+        fabric.carried_bytes().tolist(),
+        fabric.busy_s().tolist(),
+        [fabric.transfer_s(node) for node in range(case.topology.graph.number_of_nodes())],
+        float(clock["sent_bytes"]),
+        float(clock["lost_bytes"]),
+        fabric.messages,
+    )
+    return outcome, fabric
