@@ -2,7 +2,8 @@
 //
 //   simgrid_workloads FILE --cfg=network/model:CM02 --cfg=network/crosstraffic:0 ...
 //
-// FILE says what there is and what is sent, one thing a line; numbers are in SI units, hosts and links count from 0:
+// FILE, which compare_simgrid.py writes, says what there is and what is sent, one thing a line; numbers are in SI units,
+// hosts and links count from 0:
 //
 //   star HOSTS BANDWIDTH LATENCY     hosts around a switch, each with a link up and a link down; or instead of it
 //   hosts HOSTS                      hosts, and
@@ -130,7 +131,9 @@ static Work read_work(const std::string& path)
     std::istringstream line(text);
     std::string what;
     line >> what;
-    if (what == "star") {
+    if (what == "topology") {
+      continue; // the same for simnet
+    } else if (what == "star") {
       zone = make_star(work, line);
     } else if (what == "hosts") {
       std::size_t count = 0;
@@ -201,20 +204,26 @@ static void server(std::size_t workers, std::uint64_t bytes)
   sg::Comm::wait_all(transfers);
 }
 
-static std::size_t start_collective(const Work& work)
+static std::size_t start_ring(const Work& work)
 {
   const std::size_t ranks = work.ranks.size();
   for (std::size_t rank = 0; rank < ranks; rank++) {
     const auto& [host, start] = work.ranks[rank];
-    const std::string name    = "rank" + std::to_string(rank);
-    if (work.collective == "ring")
-      sg::Actor::create(name, host, ring_rank, rank, start, ranks, work.buffer);
-    else if (rank + 1 < ranks)
-      sg::Actor::create(name, host, worker, rank, start, work.buffer.chunk_bytes(0, 1));
-    else
-      sg::Actor::create(name, host, server, ranks - 1, work.buffer.chunk_bytes(0, 1));
+    sg::ActorPtr actor = sg::Actor::create("rank", host, ring_rank, rank, start, ranks, work.buffer);
+    // A message sets out when it is sent, also where its receiver does not wait for it yet.
+    sg::Mailbox::by_name(std::to_string(rank))->set_receiver(actor);
   }
-  return work.collective == "ring" ? 2 * ranks * (ranks - 1) : 2 * (ranks - 1);
+  return 2 * ranks * (ranks - 1);
+}
+
+static std::size_t start_push_pull(const Work& work)
+{
+  const std::size_t workers = work.ranks.size() - 1;
+  const std::uint64_t bytes = work.buffer.chunk_bytes(0, 1);
+  for (std::size_t rank = 0; rank < workers; rank++)
+    sg::Actor::create("worker", work.ranks[rank].host, worker, rank, work.ranks[rank].start, bytes);
+  sg::Actor::create("server", work.ranks[workers].host, server, workers, bytes);
+  return 2 * workers;
 }
 
 // Makes the actor of a flow when the flow begins, which is cheaper than as many actors that sleep.
@@ -242,8 +251,10 @@ int main(int argc, char** argv)
   const Work work = read_work(argv[1]);
   std::vector<double> duration(work.flows.size(), -1.0);
   std::size_t messages = work.flows.size();
-  if (work.flows.empty())
-    messages = start_collective(work);
+  if (work.collective == "ring")
+    messages = start_ring(work);
+  else if (work.collective == "push_pull")
+    messages = start_push_pull(work);
   else
     sg::Actor::create("begin flows", work.hosts.front(), [&work, &duration]() { begin_flows(work, duration); });
 

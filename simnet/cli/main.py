@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from simnet import __version__
-from simnet.cli import check, run, topology, workload
+from simnet.cli import check, collective, run, topology, workload
 from simnet.errors import InputError, SimulationError
 
 __all__ = ["app", "main"]
@@ -27,6 +27,7 @@ app = typer.Typer(
 app.command("run")(run.run)
 app.command("check")(check.check)
 app.command("schema")(check.schema)
+app.command("collective")(collective.collective)
 app.add_typer(topology.app, name="topology")
 app.add_typer(workload.app, name="workload")
 

@@ -161,6 +161,30 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             "wire_bytes / (bandwidth_bytes_per_s * duration of the measured iterations)",
         ),
     ),
+    "collective_sizes": (
+        Column(
+            "size_bytes",
+            "int",
+            "bytes",
+            "size S of the collective, in whole elements; what it is the size of depends on the collective",
+        ),
+        Column("time_us", "float", "us", "from the start, on all ranks at once, until the last rank is complete"),
+        Column("algbw_GBps", "float", "GB/s", "algorithm bandwidth = size_bytes / time / 1e9; none where time is 0"),
+        Column(
+            "busbw_GBps",
+            "float",
+            "GB/s",
+            "bus bandwidth = algbw_GBps * 2(n - 1)/n (all_reduce), (n - 1)/n (reduce_scatter, all_gather, all_to_all) "
+            "or 1 (broadcast, reduce, send_recv), on n ranks",
+        ),
+        Column(
+            "bound_time_us",
+            "float",
+            "us",
+            "lower bound on time_us, from chains of latencies and from bytes over bandwidth of each resource",
+        ),
+        Column("steps", "int", "", "messages in the longest chain of messages that wait for each other"),
+    ),
 }
 """Columns by table, in their order."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -11,13 +12,13 @@ from matplotlib.figure import Figure
 
 from simnet.experiment.columns import COLUMNS
 
-__all__ = ["breakdown", "curves", "save_figure"]
+__all__ = ["bars", "breakdown", "curves", "save_figure"]
 
 # M. Okabe and K. Ito, Color Universal Design (2008): told apart with every common kind of colour blindness.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _LINES = ("-", "--", "-.", ":")
-_HATCHES = ("", "//", "..", "xx")
+_HATCHES = ("", "//", "\\\\")
 
 _PARTS = ("compute_time_s", "exposed_communication_time_s", "waiting_time_s")
 
@@ -38,31 +39,58 @@ def curves(
     frame : DataFrame
         As of `simnet.sweep`.
     x, y, by : str
-        Columns.
+        Columns. An x of text (``25 MiB``) has its values side by side, in the order of the frame.
     title : str
     log_x : bool
-        Double the value with each step of the axis.
+        Double the value with each step of the axis, where x is a number.
     """
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.add_subplot()
+    values = list(dict.fromkeys(frame[x]))
+    is_number = pd.api.types.is_numeric_dtype(frame[x])
+    place = {value: value if is_number else number for number, value in enumerate(values)}
     for number, (name, group) in enumerate(frame.groupby(by, sort=False)):
-        points = group.sort_values(x)
+        points = group.assign(place=group[x].map(place)).sort_values("place")
         axes.plot(
-            points[x],
+            points["place"],
             points[y],
             label=str(name),
             color=_COLOURS[number % len(_COLOURS)],
             marker=_MARKERS[number % len(_MARKERS)],
             linestyle=_LINES[number % len(_LINES)],
         )
-    if log_x:
+    if not is_number:
+        axes.set_xticks(range(len(values)), labels=[str(value) for value in values])
+    elif log_x and min(values) > 0:
         axes.set_xscale("log", base=2)
-        ticks = sorted(frame[x].unique())
-        axes.set_xticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+        axes.set_xticks(sorted(values), labels=[f"{value:g}" for value in sorted(values)])
         axes.minorticks_off()
-    axes.set_ylim(bottom=0)
-    _label(axes, x, y, title)
+    axes.set_ylim(0, 1.05 * float(frame[y].max()) or 1.0)
+    _label(axes, _name(x), _name(y), title, grid="y")
     axes.legend(title=_name(by), frameon=False)
+    return figure
+
+
+def bars(
+    frame: pd.DataFrame, y: str = "scaling_efficiency", by: Iterable[str] = ("protocol",), *, title: str = ""
+) -> Figure:
+    """Return a bar for each row, with its value at the end.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As of `simnet.sweep`, or summaries of results.
+    y : str
+        Column that the length of a bar shows.
+    by : iterable of str
+        Columns that name the bars.
+    title : str
+    """
+    figure, axes = _lying_bars(frame, by)
+    drawn = axes.barh(range(len(frame)), frame[y], color=_COLOURS[0], height=0.7)
+    axes.bar_label(drawn, labels=[f"{value:.4g}" for value in frame[y]], padding=3)
+    axes.set_xlim(0, 1.15 * float(frame[y].max()) or 1.0)
+    _label(axes, _name(y), "", title, grid="x")
     return figure
 
 
@@ -77,25 +105,24 @@ def breakdown(frame: pd.DataFrame, by: Iterable[str] = ("protocol",), *, title: 
         Columns that name the bars.
     title : str
     """
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    axes = figure.add_subplot()
-    names = [", ".join(map(str, row)) for row in frame[list(by)].itertuples(index=False)]
-    bottom = pd.Series(0.0, index=frame.index)
+    figure, axes = _lying_bars(frame, by)
+    left = pd.Series(0.0, index=frame.index)
     for number, part in enumerate(_PARTS):
-        axes.bar(
+        axes.barh(
             range(len(frame)),
             frame[part],
-            bottom=bottom,
-            label=_name(part),
+            left=left,
+            label=_words(part),
             color=_COLOURS[number],
             hatch=_HATCHES[number],
             edgecolor="white",
-            width=0.7,
+            linewidth=0,
+            height=0.7,
         )
-        bottom = bottom + frame[part]
-    axes.set_xticks(range(len(frame)), labels=names, rotation=30 if len(frame) > 5 else 0)
-    _label(axes, ", ".join(map(_name, by)), "iteration_time_s", title)
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        left = left + frame[part]
+    axes.set_xlim(0, 1.05 * float(left.max()) or 1.0)
+    _label(axes, _name("iteration_time_s"), "", title, grid="x")
+    figure.legend(loc="outside lower center", ncols=len(_PARTS), frameon=False)
     return figure
 
 
@@ -110,20 +137,33 @@ def save_figure(figure: Figure, path: str | Path) -> None:
         figure.savefig(path, dpi=150, metadata=metadata)
 
 
-def _label(axes: Axes, x: str, y: str, title: str) -> None:
-    axes.set_xlabel(_name(x))
-    axes.set_ylabel(_name(y))
+def _lying_bars(frame: pd.DataFrame, by: Iterable[str]) -> tuple[Figure, Axes]:
+    """Return axes for one lying bar a row, the first on top; lying, because their names may be long."""
+    figure = Figure(figsize=(6.4, 1.6 + 0.4 * len(frame)), layout="constrained")
+    axes = figure.add_subplot()
+    names = [", ".join(map(str, row)) for row in frame[list(by)].itertuples(index=False)]
+    axes.set_yticks(range(len(frame)), labels=names)
+    axes.tick_params(axis="y", length=0)
+    axes.invert_yaxis()
+    return figure, axes
+
+
+def _label(axes: Axes, x: str, y: str, title: str, *, grid: Literal["x", "y"]) -> None:
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
     axes.set_title(title)
-    axes.grid(axis="y", alpha=0.3)
+    axes.grid(axis=grid, alpha=0.3)
+    axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def _name(column: str) -> str:
     """Return what an axis calls a column: words, and the unit behind them."""
-    known = next((c for c in COLUMNS["summary"] if c.name == column), None)
+    unit = next((known.unit for known in COLUMNS["summary"] if known.name == column), "")
+    return _words(column) + (f" [{unit}]" if unit else "")
+
+
+def _words(column: str) -> str:
+    """Return a column's name, or the last key of a parameter's path, in words and without its unit."""
     words = column.rpartition(".")[2]
-    if known is None:
-        return words.replace("_", " ")
-    unit = known.unit
-    words = words.removesuffix("_s").removesuffix("_samples_per") if unit in ("s", "samples/s") else words
-    return words.replace("_", " ") + (f" [{unit}]" if unit else "")
+    return words.removesuffix("_s").removesuffix("_samples_per").replace("_", " ")

@@ -156,19 +156,17 @@ def load_result(folder: str | Path) -> Result:
     if missing:
         hint = "the folder that `simnet run` wrote is wanted"
         raise InputError(Problem(f"no result: {', '.join(missing)} is missing", hint, source=str(folder)))
-    types = {
-        column.name: {"str": "str", "int": "int64", "float": "float64"}[column.dtype] for column in COLUMNS["summary"]
-    }
     try:
-        summary = pd.read_csv(
-            folder / "summary.csv", dtype=types, keep_default_na=False, na_values={}, float_precision="round_trip"
-        )
+        # As text first: so numbers keep every digit, and a scenario may be called NA.
+        text = pd.read_csv(folder / "summary.csv", dtype="str", keep_default_na=False)
+        types = {"str": "str", "int": "int64", "float": "float64"}
+        summary = text.astype({column.name: types[column.dtype] for column in COLUMNS["summary"]})
         details: Mapping[str, pd.DataFrame] = {
             table: pd.read_parquet(folder / f"{table}.parquet") for table in _DETAILS
         }
         about = dict(json.loads((folder / "run.json").read_text(encoding="utf-8")))
         scenario = read_yaml(folder / "scenario.yaml").data
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, KeyError, OSError) as error:
         raise InputError(Problem(f"the result cannot be read: {error}", source=str(folder))) from None
     return Result(summary, **details, scenario=scenario, about=about, warnings=tuple(about.pop("warnings", ())))
 

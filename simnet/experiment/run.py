@@ -198,7 +198,7 @@ def _bottleneck(links: pd.DataFrame) -> str:
     used = links["utilisation"].to_numpy()
     if used.max() <= 0:
         return ""
-    return str(links["resource"].iloc[int(np.argmax(used >= used.max() * (1 - 1e-9)))])
+    return str(links["resource"].iloc[int(np.argmax(used >= used.max() * (1 - 1e-6)))])
 
 
 def _fastest_s(scenario: Scenario, job: Job) -> float:

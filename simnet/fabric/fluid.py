@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import simpy
@@ -19,68 +20,37 @@ from numpy.typing import NDArray
 from simnet.engine.alarm import LATE, URGENT, Alarm
 from simnet.errors import InvariantError, StalledError
 from simnet.fabric import kernel
+from simnet.fabric.foresight import Foreseen
 from simnet.fabric.network import Network
 from simnet.fabric.placement import LOCAL, REMOTE, Placement, place
+from simnet.fabric.play import Play
+from simnet.fabric.recurrence import Outcome, Recurrence, evaluate, recurrence_of
 from simnet.fabric.slots import Slots, enlarge, enlarge_events
 from simnet.fabric.stall import describe_stall
 from simnet.fabric.tables import Table, Tables, make_tables
 from simnet.traffic.deadlock import check_deadlock
 from simnet.traffic.schedule import Schedule
 
-__all__ = ["FluidFabric", "Play"]
+__all__ = ["EngineSettings", "FluidFabric"]
 
 
-class Play:
-    """A schedule that is being played, or was.
+@dataclass(frozen=True)
+class EngineSettings:
+    """Ways of the engine to be fast; all give the same times within 1e-9.
 
-    Attributes
+    Parameters
     ----------
-    name : str
-    placement : Placement
-    complete : simpy.Event
-        Happens when the last rank is complete; its value is the play.
-    started_at_s : float
-        When it was submitted [s].
-    rank_duration_s : ndarray, shape (ranks,)
-        From the submission until each rank is complete, NaN before; exact, as it never passed through the SimPy clock.
+    recurrence : bool
+        Play schedules that share nothing as a max-plus recurrence.
+    skip_periods : bool
+        Skip whole periods of a recurrence.
+    local_repair : bool
+        Solve rates again only around what changed; otherwise for whole connected components.
     """
 
-    def __init__(
-        self, fabric: FluidFabric, name: str, placement: Placement, rows: dict[str, int], begun: float
-    ) -> None:
-        self.name = name
-        self.placement = placement
-        self.complete = Alarm(fabric.env)
-        self.started_at_s: float = fabric.env.now
-        self.rank_duration_s: NDArray[np.float64] = np.full(placement.schedule.ranks, math.nan)
-        self._fabric = fabric
-        self._rows = rows
-        self._begun = begun
-        self._rank_events: dict[int, Alarm] = {}
-
-    @property
-    def duration_s(self) -> float:
-        """From the submission until the last rank is complete, NaN before [s]."""
-        return float(self.rank_duration_s.max())
-
-    def is_complete_on(self, rank: int) -> bool:
-        """Tell whether a rank is complete."""
-        return not math.isnan(self.rank_duration_s[rank])
-
-    def rank_complete(self, rank: int) -> simpy.Event:
-        """Return the event of one rank being complete; it may have happened."""
-        event = self._rank_events.get(rank)
-        if event is None:
-            event = self._rank_events[rank] = Alarm(self._fabric.env)
-            if self.is_complete_on(rank):
-                event.set(0.0, URGENT, self)
-            else:
-                self._fabric.watch(self, rank)
-        return event
-
-    def open(self, ranks: Sequence[int] | NDArray[np.int64]) -> None:
-        """Let ranks join that have not yet."""
-        self._fabric.open_gates(self, np.asarray(ranks, dtype=np.int64))
+    recurrence: bool = True
+    skip_periods: bool = True
+    local_repair: bool = True
 
 
 class FluidFabric:
@@ -92,9 +62,16 @@ class FluidFabric:
     network : Network
     reduce_s_per_byte : float
         Time that a receiver needs to add a byte to what it holds [s/byte].
+    engine : EngineSettings
     """
 
-    def __init__(self, env: simpy.Environment, network: Network, reduce_s_per_byte: float = 0.0) -> None:
+    def __init__(
+        self,
+        env: simpy.Environment,
+        network: Network,
+        reduce_s_per_byte: float = 0.0,
+        engine: EngineSettings = EngineSettings(),  # noqa: B008 (frozen)
+    ) -> None:
         self.env = env
         self.network = network
         nodes = len(network.compiled.node_names)
@@ -113,12 +90,23 @@ class FluidFabric:
         self._tables.operations["place"] = -1
         self._tables.resources["capacity"] = network.capacity
         self._tables.resources["head"] = -1
+        self._tables.clock["full_solves"] = not engine.local_repair
+        self._engine = engine
         self._set_costs(reduce_s_per_byte)
         self._slots = {name: Slots() for name in ("operations", "dependencies", "hops", "gates", "plays")}
         self._streams: dict[tuple[int, int], int] = {}
         self._playing: dict[int, Play] = {}
         self._opened: set[tuple[int, int]] = set()
         self._placements: dict[tuple[int, bytes], Placement] = {}
+        self._highest_capacity = network.capacity.copy()
+        self._foreseen: list[Foreseen] = []
+        self._recurrences: dict[Placement, Recurrence | None] = {}
+        self._outcomes: dict[Placement, Outcome | None] = {}
+        self._resource_users = np.zeros(len(network.capacity), np.int64)
+        self._node_users = np.zeros(nodes, np.int64)
+        self._capacity_changed = False
+        self._simulated = 0
+        self._foreseen_messages = 0
         self._begun = 0
         self._base = 0.0
         self._alarm: simpy.Event | None = None
@@ -148,33 +136,39 @@ class FluidFabric:
             Let all ranks join at once; otherwise each waits for `Play.open`.
         """
         self._catch_up()
-        rows = self._take_rows(placement)
-        play = Play(self, name, placement, rows, self._now)
-        self._playing[rows["plays"]] = play
-        self._fill_rows(placement, rows)
-        kernel.begin_play(
-            self._tables, rows["operations"], len(placement.operations), rows["gates"], placement.schedule.ranks
-        )
+        self._play_events_of(placement.used_resources, placement.nodes)
+        play = Play(self, name, placement, self._now)
+        first_setup_s = self._set_up_connections(placement)
+        recurrence = self._recurrence_of(placement, gates_open)
+        if recurrence is None:
+            self._begin(play, first_setup_s)
+        else:
+            gate_s = np.full(placement.schedule.ranks, math.nan)
+            self._foreseen.append(Foreseen(play, recurrence, self._now, first_setup_s, gate_s))
         if gates_open:
-            kernel.open_gates(self._tables, np.arange(rows["gates"], rows["gates"] + placement.schedule.ranks))
+            self._open(play, np.arange(placement.schedule.ranks))
         self._wake_now()
         return play
 
     def open_gates(self, play: Play, ranks: NDArray[np.int64]) -> None:
         """Let ranks join a play."""
         self._require_playing(play)
+        if ((ranks < 0) | (ranks >= play.placement.schedule.ranks)).any():
+            raise ValueError(f"{play.name} has ranks 0 .. {play.placement.schedule.ranks - 1}")
         self._catch_up()
-        gates = play._rows["gates"] + ranks
-        if len(np.unique(ranks)) < len(ranks) or self._tables.gates["is_open"][gates].any():
-            raise ValueError(f"a rank has joined {play.name} already")
-        kernel.open_gates(self._tables, gates)
+        self._open(play, ranks)
         self._wake_now()
 
     def watch(self, play: Play, rank: int) -> None:
         """Have the kernel stop when a rank is complete; nobody is served by a play that was cancelled."""
         if not self._is_playing(play):
             return
-        gate = self._tables.gates[play._rows["gates"] + rank]
+        foreseen = self._foreseen_of(play)
+        if foreseen is not None:
+            foreseen.watched.add(rank)
+            self._wake_now()
+            return
+        gate = self._tables.gates[play.rows["gates"] + rank]
         gate["watched"] = True
         if not math.isnan(gate["complete_at"]):
             self._tables.clock["watched"] += 1
@@ -183,11 +177,12 @@ class FluidFabric:
         """End a play where it stands; what it has not delivered is lost, and nobody waiting for it is served."""
         self._require_playing(play)
         self._catch_up()
+        self._play_events(play)
         # Ranks with nothing to do may have become complete at this instant, and with them the play.
         self._report()
         if not self._is_playing(play):
             return
-        kernel.cancel(self._tables, play._rows["operations"], len(play.placement.operations))
+        kernel.cancel(self._tables, play.rows["operations"], len(play.placement.operations))
         self._forget(play)
         self._wake_now()
 
@@ -196,6 +191,10 @@ class FluidFabric:
         if not 0.0 <= bytes_per_s < math.inf:
             raise ValueError(f"a capacity is a finite number of at least 0 bytes/s: {bytes_per_s}")
         self._catch_up()
+        self._play_events_of(np.array([resource]), np.empty(0, np.int64))
+        # What is alone on its resources with one capacity may not be with another.
+        self._capacity_changed = True
+        self._highest_capacity[resource] = max(self._highest_capacity[resource], bytes_per_s)
         kernel.set_capacity(self._tables, resource, bytes_per_s)
         self._wake_now()
 
@@ -205,7 +204,8 @@ class FluidFabric:
             raise ValueError(f"a cap is a number of at least 0 bytes/s: {bytes_per_s}")
         self._require_playing(play)
         self._catch_up()
-        kernel.set_flow_cap(self._tables, play._rows["operations"] + operation, bytes_per_s)
+        self._play_events(play)
+        kernel.set_flow_cap(self._tables, play.rows["operations"] + operation, bytes_per_s)
         self._wake_now()
 
     def reroute(self, play: Play, operation: int, resources: Sequence[int], latency_s: float) -> None:
@@ -215,9 +215,12 @@ class FluidFabric:
         """
         self._require_playing(play)
         self._catch_up()
+        self._play_events_of(np.asarray(resources), np.empty(0, np.int64))
+        self._play_events(play)
+        np.add.at(self._resource_users, np.asarray(resources), 1)
         first = self._slots["hops"].take(len(resources))
         self._tables = enlarge(self._tables, hops=self._slots["hops"].used)
-        row = play._rows["operations"] + operation
+        row = play.rows["operations"] + operation
         hops = self._tables.hops[first : first + len(resources)]
         hops["resource"], hops["flow"] = resources, row
         hops["coefficient"] = play.placement.wire_factor[operation]
@@ -233,8 +236,13 @@ class FluidFabric:
 
     @property
     def messages(self) -> int:
-        """Messages begun so far."""
-        return int(self._tables.clock["messages"][0])
+        """Messages begun so far; those of a play that is foreseen count when it is over."""
+        return int(self._tables.clock["messages"][0]) + self._foreseen_messages
+
+    @property
+    def simulated_messages(self) -> int:
+        """Those whose times were worked out one by one; the others repeat a period, or a play, that was."""
+        return int(self._tables.clock["messages"][0]) + self._simulated
 
     @property
     def solves(self) -> int:
@@ -243,19 +251,22 @@ class FluidFabric:
 
     def carried_bytes(self) -> NDArray[np.float64]:
         """Return what flows that are over took of each resource, shape (resources,) [bytes]."""
+        self._play_all_events()
         return self._tables.resources["carried"].copy()
 
     def busy_s(self) -> NDArray[np.float64]:
         """Return for how long each resource had a flow, shape (resources,) [s]."""
+        self._play_all_events()
         resources = self._tables.resources
         since = np.where(resources["users"] > 0, self._local_time() - resources["busy_since"], 0.0)
         return np.asarray(resources["busy"] + since, dtype=np.float64)
 
     def transfer_s(self, node: int) -> float:
         """Return for how long a node had a transfer of its own under way [s]."""
+        foreseen_s = self._foreseen_transfer_s(node)
         device = self._tables.devices[node]
         since = self._local_time() - float(device["busy_since"]) if device["active"] > 0 else 0.0
-        return float(device["busy"]) + since
+        return float(device["busy"]) + since + foreseen_s
 
     def require_conservation(self) -> None:
         """Check what every run must satisfy.
@@ -267,11 +278,11 @@ class FluidFabric:
         """
         clock = self._tables.clock[0]
         sent, ended = float(clock["sent_bytes"]), float(clock["delivered_bytes"] + clock["lost_bytes"])
-        if not self._playing and not math.isclose(sent, ended, rel_tol=1e-9, abs_tol=1e-6):
+        if not self._is_active and not math.isclose(sent, ended, rel_tol=1e-9, abs_tol=1e-6):
             raise InvariantError(f"{sent} bytes were sent, but {ended} delivered or lost")
-        most = self.network.capacity * self.busy_s()
+        most = self._highest_capacity * self.busy_s()
         over = np.flatnonzero(self.carried_bytes() > most * (1 + 1e-9) + 1e-6)
-        if len(over) and np.array_equal(self._tables.resources["capacity"], self.network.capacity):
+        if len(over):
             worst = self.network.resource_names[over[0]]
             raise InvariantError(f"{worst} carried {self.carried_bytes()[over[0]]} bytes, it could {most[over[0]]}")
 
@@ -295,12 +306,15 @@ class FluidFabric:
         self._tables = enlarge(self._tables, servers=servers, **{name: self._slots[name].used for name in lengths})
         return rows
 
-    def _fill_rows(self, placement: Placement, rows: dict[str, int]) -> None:
+    def _fill_rows(self, placement: Placement, rows: dict[str, int], first_setup_s: NDArray[np.float64]) -> None:
         """Copy a placement into its rows, renumbered."""
         tables, at = self._tables, {name: slice(rows[name], rows[name] + n) for name, n in _lengths(placement).items()}
         self._begun += 1
         operations = tables.operations[at["operations"]]
+        # A cancelled play may have left its rows among those to be looked at.
+        fresh = operations["fresh"].copy()
         operations[:] = placement.operations
+        operations["fresh"] = fresh
         # What is left of an earlier play in these rows, and of this one should it be cancelled, must not be taken for it.
         operations["stamp"] = 2 * self._begun
         operations["play"] = rows["plays"]
@@ -312,7 +326,7 @@ class FluidFabric:
             ("first_hop", rows["hops"]),
         ):
             operations[column] += offset
-        self._set_up_connections(placement, operations)
+        operations["first_setup"] += first_setup_s
         for row, stream in placement.streams:
             operations["server"][row] = self._streams[stream]
         dependencies = tables.dependencies[at["dependencies"]]
@@ -332,14 +346,16 @@ class FluidFabric:
         tables.plays["left"][rows["plays"]] = placement.schedule.ranks
         tables.plays["is_watched"][rows["plays"]] = True
 
-    def _set_up_connections(self, placement: Placement, operations: np.ndarray) -> None:
-        """Charge the opening of a persistent connection to the first message over it."""
+    def _set_up_connections(self, placement: Placement) -> NDArray[np.float64]:
+        """Return what the first message over a persistent connection pays for opening it, shape (operations,) [s]."""
+        first_setup_s = np.zeros(len(placement.operations))
+        ops = placement.schedule.operations
         for row in np.flatnonzero(placement.setup_s > 0.0).tolist():
-            ops = placement.schedule.operations
             pair = (int(placement.nodes[ops.source[row]]), int(placement.nodes[ops.target[row]]))
             if pair not in self._opened:
                 self._opened.add(pair)
-                operations["first_setup"][row] = placement.setup_s[row]
+                first_setup_s[row] = placement.setup_s[row]
+        return first_setup_s
 
     def _number_streams(self, placement: Placement) -> int:
         """Give each stream of calculations, which exclude each other, a server; return how many servers there are."""
@@ -348,18 +364,176 @@ class FluidFabric:
             self._streams.setdefault(stream, first + len(self._streams))
         return first + len(self._streams)
 
+    @property
+    def _is_active(self) -> bool:
+        return bool(self._playing or self._foreseen)
+
     def _is_playing(self, play: Play) -> bool:
-        return self._playing.get(play._rows["plays"]) is play
+        if play.rows:
+            return self._playing.get(play.rows["plays"]) is play
+        return self._foreseen_of(play) is not None
 
     def _require_playing(self, play: Play) -> None:
         if not self._is_playing(play):
             raise ValueError(f"{play.name} is over")
 
+    def _begin(self, play: Play, first_setup_s: NDArray[np.float64]) -> None:
+        """Hand a play to the event kernel."""
+        placement = play.placement
+        play.rows = rows = self._take_rows(placement)
+        self._playing[rows["plays"]] = play
+        self._resource_users[placement.used_resources] += 1
+        self._node_users[placement.used_nodes] += 1
+        self._fill_rows(placement, rows, first_setup_s)
+        kernel.begin_play(
+            self._tables, rows["operations"], len(placement.operations), rows["gates"], placement.schedule.ranks
+        )
+
+    def _open(self, play: Play, ranks: NDArray[np.int64]) -> None:
+        """Let ranks join a play that is under way."""
+        foreseen = self._foreseen_of(play)
+        if foreseen is not None:
+            if foreseen.join(ranks, self._now):
+                self._foresee(foreseen)
+            return
+        gates = play.rows["gates"] + ranks
+        if len(np.unique(ranks)) < len(ranks) or self._tables.gates["is_open"][gates].any():
+            raise ValueError(f"a rank has joined {play.name} already")
+        kernel.open_gates(self._tables, gates)
+
     def _forget(self, play: Play) -> None:
         """Take the rows of a play back."""
-        del self._playing[play._rows["plays"]]
+        del self._playing[play.rows["plays"]]
+        self._resource_users[play.placement.used_resources] -= 1
+        self._node_users[play.placement.used_nodes] -= 1
         for name, length in _lengths(play.placement).items():
-            self._slots[name].give_back(play._rows[name], length)
+            self._slots[name].give_back(play.rows[name], length)
+
+    # -- plays that are foreseen ------------------------------------------------------------------------------------
+
+    def _recurrence_of(self, placement: Placement, gates_open: bool) -> Recurrence | None:
+        """Return how to foresee a play, or None where it shares something with itself or with others."""
+        if not self._engine.recurrence or not (gates_open or placement.schedule.joint):
+            return None
+        if self._resource_users[placement.used_resources].any() or self._node_users[placement.used_nodes].any():
+            return None
+        if self._capacity_changed:
+            self._capacity_changed = False
+            self._recurrences.clear()
+            self._outcomes.clear()
+        if placement not in self._recurrences:
+            capacity = self._tables.resources["capacity"]
+            self._recurrences[placement] = recurrence_of(placement, capacity, self._tables.costs)
+        return self._recurrences[placement]
+
+    def _foreseen_of(self, play: Play) -> Foreseen | None:
+        return next((foreseen for foreseen in self._foreseen if foreseen.play is play), None)
+
+    def _foresee(self, foreseen: Foreseen) -> None:
+        """Work out the times of a play that all ranks have joined; leave it to the kernel where that cannot be done."""
+        placement = foreseen.play.placement
+        # The same play comes again and again: from all ranks at once, over connections that are open.
+        usual = not foreseen.first_setup_s.any() and not foreseen.gate_s.any()
+        if usual and placement in self._outcomes:
+            foreseen.outcome = self._outcomes[placement]
+        else:
+            foreseen.outcome = evaluate(
+                foreseen.recurrence,
+                self._tables.costs,
+                foreseen.gate_s,
+                foreseen.first_setup_s,
+                skip_periods=self._engine.skip_periods,
+            )
+            if usual:
+                self._outcomes[placement] = foreseen.outcome
+            if foreseen.outcome is not None:
+                self._simulated += foreseen.outcome.simulated
+        if foreseen.outcome is None:
+            self._play_events(foreseen.play)
+
+    def _play_events_of(self, resources: NDArray[np.int64], nodes: NDArray[np.int64]) -> None:
+        """Have the kernel take over what is foreseen and uses one of these resources or nodes."""
+        for foreseen in list(self._foreseen):
+            recurrence = foreseen.recurrence
+            if np.isin(resources, recurrence.resources).any() or np.isin(nodes, recurrence.nodes).any():
+                self._play_events(foreseen.play)
+
+    def _play_all_events(self) -> None:
+        for foreseen in list(self._foreseen):
+            self._catch_up()
+            self._play_events(foreseen.play)
+            self._wake_now()
+
+    def _play_events(self, play: Play) -> None:
+        """Have the kernel play what was foreseen again, from its beginning until now, and take over from here."""
+        foreseen = self._foreseen_of(play)
+        if foreseen is None:
+            return
+        now = self._now
+        # What was submitted at this instant is taken in before the kernel's clock goes back.
+        self._advance(now)
+        self._report()
+        self._foreseen.remove(foreseen)
+        self._tables.clock["now"] = foreseen.begun
+        self._begin(play, foreseen.first_setup_s)
+        self._tables.plays["is_watched"][play.rows["plays"]] = False
+        for joined_at, ranks in foreseen.joined():
+            self._advance(joined_at)
+            self._tables.clock["now"] = joined_at
+            kernel.open_gates(self._tables, play.rows["gates"] + ranks)
+        self._advance(now)
+        self._tables.clock["now"] = now
+        self._tables.plays["is_watched"][play.rows["plays"]] = True
+        self._tables.gates["watched"][play.rows["gates"] + np.array(sorted(foreseen.watched), dtype=np.int64)] = True
+        self._report()
+
+    def _come_true(self, now: float) -> None:
+        """Tell those who wait which ranks of foreseen plays are complete at a time on the kernel's clock."""
+        delay = max(self._base + now - self.env.now, 0.0)
+        for foreseen in list(self._foreseen):
+            play, ranks = foreseen.play, foreseen.complete_until(now)
+            if not len(ranks) or foreseen.outcome is None:
+                continue
+            play.rank_duration_s[ranks] = foreseen.outcome.complete_s[ranks]
+            for rank in sorted(foreseen.watched.intersection(ranks.tolist())):
+                foreseen.watched.discard(rank)
+                play.rank_events[rank].set(delay, URGENT, play)
+            if len(ranks) == len(play.rank_duration_s):
+                self._account(foreseen, foreseen.outcome)
+                self._foreseen.remove(foreseen)
+                play.complete.set(delay, URGENT, play)
+
+    def _account(self, foreseen: Foreseen, outcome: Outcome) -> None:
+        """Add a foreseen play that is over to the counters."""
+        placement, clock = foreseen.play.placement, self._tables.clock
+        taken = placement.resource_bytes
+        self._tables.resources["carried"][list(taken)] += list(taken.values())
+        self._tables.resources["busy"][foreseen.recurrence.resources] += outcome.busy_s
+        self._tables.devices["busy"][placement.nodes] += outcome.transfer_s
+        sent = float(placement.schedule.operation_bytes().sum())
+        clock["sent_bytes"] += sent
+        clock["delivered_bytes"] += sent
+        self._foreseen_messages += placement.schedule.messages()
+
+    def _foreseen_transfer_s(self, node: int) -> float:
+        """Return for how long a node had transfers of foreseen plays under way [s]."""
+        total = 0.0
+        for foreseen in list(self._foreseen):
+            for rank in np.flatnonzero(foreseen.play.placement.nodes == node).tolist():
+                known = foreseen.transfer_s(rank, self._local_time())
+                if known is None:
+                    self._play_all_events()
+                    return 0.0
+                total += known
+        return total
+
+    def is_complete(self, play: Play, rank: int) -> bool:
+        """Tell whether a rank of a play is complete by now."""
+        if math.isnan(play.rank_duration_s[rank]) and not play.rows:
+            foreseen = self._foreseen_of(play)
+            if foreseen is not None:
+                return rank in foreseen.complete_until(self._local_time())
+        return not math.isnan(play.rank_duration_s[rank])
 
     # -- time -------------------------------------------------------------------------------------------------------
 
@@ -378,7 +552,7 @@ class FluidFabric:
     def _catch_up(self) -> None:
         """Bring the kernel's clock to the present; move its base there if nothing plays."""
         clock = self._tables.clock
-        if not self._playing:
+        if not self._is_active:
             passed = self._local_time()
             self._base = self.env.now
             clock["now"], clock["events"], clock["queue_size"] = 0.0, 0, 0
@@ -414,22 +588,33 @@ class FluidFabric:
             return
         self._alarm = None
         self._awake_at = math.inf
-        if not self._playing:
+        if not self._is_active:
             return
         self._catch_up()
         horizon = self.env.peek()
         until = math.inf if horizon == math.inf else self._before(horizon)
-        while (why := kernel.advance(self._tables, until)) == kernel.CROWDED:
-            self._tables = enlarge_events(self._tables)
+        foreseen_at = min((foreseen.next_completion() for foreseen in self._foreseen), default=math.inf)
+        why = self._advance(min(until, foreseen_at))
+        if why == kernel.QUIET and foreseen_at < until:
+            self._tables.clock["now"] = max(foreseen_at, self._now)
+            self._come_true(self._now)
+            why = kernel.COMPLETE
         self._report()
-        if not self._playing:
+        if not self._is_active:
             return
         if why == kernel.COMPLETE:
             self._wake_at(self._base + self._now)
         elif horizon < math.inf:
             self._wake_at(horizon)
         else:
+            self._play_all_events()
             raise StalledError(describe_stall(self._tables, list(self._playing.values()), self._base))
+
+    def _advance(self, until: float) -> int:
+        """Let the kernel run; see `kernel.advance`."""
+        while (why := kernel.advance(self._tables, until)) == kernel.CROWDED:
+            self._tables = enlarge_events(self._tables)
+        return why
 
     def _before(self, time_s: float) -> float:
         """Return where the kernel must stop: the window of a SimPy instant belongs to that instant."""
@@ -455,9 +640,9 @@ class FluidFabric:
             strict=True,
         ):
             play = self._playing[row]
-            play.rank_duration_s[rank] = complete_at - play._begun
-            event = play._rank_events.get(rank)
-            if event is not None:
+            play.rank_duration_s[rank] = complete_at - play.begun
+            event = play.rank_events.get(rank)
+            if event is not None and not event.triggered:
                 event.set(delay, URGENT, play)
         for row in dict.fromkeys(gates["play"][order].tolist()):
             if self._tables.plays["left"][row] == 0:

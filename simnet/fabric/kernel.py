@@ -15,7 +15,8 @@ import numpy as np
 from simnet.fabric.compiled import inlined, kernel
 from simnet.fabric.heap import discard, drop_first, insert, set_finish
 from simnet.fabric.incidence import attach, detach, gather_component
-from simnet.fabric.maxmin import fill
+from simnet.fabric.maxmin import BY_CAP, UNLIMITED, fill
+from simnet.fabric.repair import join, repair
 from simnet.fabric.tables import Table, Tables
 
 __all__ = [
@@ -41,6 +42,9 @@ WAITING, RUNNING, OVER = 0, 1, 2
 QUIET = 0  # nothing more happens before the given time
 COMPLETE = 1  # a rank is complete that somebody waits for
 CROWDED = 2  # the heap of events needs more room
+
+# What happened to a resource; the larger includes what the smaller asks for.
+_JOINED, _LEFT, _CHANGED = 1, 2, 3
 
 # Steps; an item packs the stamp of the operation, the row and the kind of step.
 _START, _BEGIN_FLOW, _ARRIVE, _DELIVER, _END_CALC, _GIVE_TOKEN, _MEET_DEADLINE = 0, 1, 2, 3, 4, 5, 6
@@ -86,7 +90,10 @@ def advance(tables: Tables, until: float) -> int:
             elif clock.drains > 0 and operations[tables.drains[0].row].finish <= horizon:
                 _drain(tables, tables.drains[0].row)
             elif clock.dirty > 0:
-                _solve(tables)
+                if clock.full_solves:
+                    _solve_components(tables)
+                else:
+                    _repair(tables)
             else:
                 break
         if clock.watched > 0:
@@ -135,7 +142,7 @@ def open_gates(tables: Tables, gates: Table) -> None:
 def set_capacity(tables: Tables, resource: int, capacity: float) -> None:
     """Change the capacity of a resource [bytes/s]."""
     tables.resources[resource].capacity = capacity
-    _make_dirty(tables, resource)
+    _make_dirty(tables, resource, _CHANGED)
 
 
 @kernel
@@ -146,7 +153,8 @@ def set_flow_cap(tables: Tables, row: int, cap: float) -> None:
     if operation.active and operation.hops == 0:
         _set_off(tables, row)
     elif operation.active:
-        _make_path_dirty(tables, row)
+        _make_path_dirty(tables, row, _JOINED)
+        _make_fresh(tables, row)
 
 
 @kernel
@@ -469,12 +477,13 @@ def _occupy_path(tables: Tables, row: int) -> None:
     """Make the flow of an operation active on its resources."""
     operation = tables.operations[row]
     operation.on_path = operation.remaining
-    attach(tables.operations, tables.hops, tables.resources, row)
     for hop in range(operation.first_hop, operation.first_hop + operation.hops):
         resource = tables.resources[tables.hops[hop].resource]
-        if resource.users == 1:
+        if resource.users == 0:
             resource.busy_since = tables.clock[0].now
-    _make_path_dirty(tables, row)
+    attach(tables.operations, tables.hops, tables.resources, row)
+    _make_path_dirty(tables, row, _JOINED)
+    _make_fresh(tables, row)
 
 
 @inlined
@@ -493,36 +502,123 @@ def _release_path(tables: Tables, row: int) -> None:
         resource.carried += tables.hops[hop].coefficient * moved
         if resource.users == 0:
             resource.busy += clock.now - resource.busy_since
-    _make_path_dirty(tables, row)
+            resource.busy_since = clock.now
+    _make_path_dirty(tables, row, _LEFT)
 
 
 @inlined
-def _make_path_dirty(tables: Tables, row: int) -> None:
+def _make_path_dirty(tables: Tables, row: int, what: int) -> None:
     operation = tables.operations[row]
     for hop in range(operation.first_hop, operation.first_hop + operation.hops):
-        _make_dirty(tables, tables.hops[hop].resource)
+        _make_dirty(tables, tables.hops[hop].resource, what)
 
 
 @inlined
-def _make_dirty(tables: Tables, resource: int) -> None:
-    """Note that the flows on a resource, or its capacity, changed at this instant."""
-    if not tables.resources[resource].dirty:
-        tables.resources[resource].dirty = True
+def _make_dirty(tables: Tables, resource: int, what: int) -> None:
+    """Note what happened to a resource at this instant."""
+    if tables.resources[resource].dirty == 0:
         tables.dirty[tables.clock[0].dirty].row = resource
         tables.clock[0].dirty += 1
+    tables.resources[resource].dirty = max(tables.resources[resource].dirty, what)
 
 
 @inlined
-def _solve(tables: Tables) -> None:
-    """Find the rates in all components that changed at this instant."""
+def _make_fresh(tables: Tables, row: int) -> None:
+    """Note that a flow began, or has another cap or path, at this instant."""
+    operation = tables.operations[row]
+    operation.limit = UNLIMITED
+    if not operation.fresh:
+        operation.fresh = True
+        tables.fresh[tables.clock[0].fresh].row = row
+        tables.clock[0].fresh += 1
+
+
+@inlined
+def _repair(tables: Tables) -> None:
+    """Find the rates that change at this instant, beginning with the flows that something happened to."""
+    clock = tables.clock[0]
+    operations, resources, members = tables.operations, tables.resources, tables.flow_members
+    clock.mark += 1
+    count = 0
+    for i in range(clock.dirty):
+        row = tables.dirty[i].row
+        if resources[row].dirty >= _LEFT:
+            hop = resources[row].head
+            while hop >= 0:
+                user = tables.hops[hop].flow
+                if resources[row].dirty == _CHANGED or operations[user].limit == row:
+                    count = join(operations, members, count, clock.mark, user)
+                hop = tables.hops[hop].next
+        resources[row].dirty = 0
+    clock.dirty = 0
+    for i in range(clock.fresh):
+        row = tables.fresh[i].row
+        operations[row].fresh = False
+        if operations[row].active:
+            if _is_alone(tables, row):
+                operations[row].old_rate = operations[row].rate
+                _flow_alone(tables, row)
+            else:
+                count = join(operations, members, count, clock.mark, row)
+    clock.fresh = 0
+    if count == 0:
+        return
+    count, passes = repair(
+        operations, tables.hops, resources, tables.levels, members, count, clock.mark, tables.resource_members
+    )
+    clock.solves += 1
+    clock.passes += passes
+    clock.touched += count
+    for i in range(count):
+        row = members[i].row
+        if operations[row].rate != operations[row].old_rate:
+            _foresee(tables, row)
+
+
+@inlined
+def _is_alone(tables: Tables, row: int) -> bool:
+    """Tell whether a flow shares none of its resources."""
+    operation = tables.operations[row]
+    for hop in range(operation.first_hop, operation.first_hop + operation.hops):
+        if tables.resources[tables.hops[hop].resource].users > 1:
+            return False
+    return True
+
+
+@inlined
+def _flow_alone(tables: Tables, row: int) -> None:
+    """Give a flow all that its path and its cap allow."""
+    operation = tables.operations[row]
+    tables.clock[0].solves += 1
+    tables.clock[0].passes += 1
+    tables.clock[0].touched += 1
+    operation.rate = operation.cap
+    operation.limit = BY_CAP
+    operation.fixed = True
+    for hop in range(operation.first_hop, operation.first_hop + operation.hops):
+        resource = tables.hops[hop].resource
+        rate = tables.resources[resource].capacity / tables.hops[hop].coefficient
+        if rate < operation.rate:
+            operation.rate = rate
+            operation.limit = resource
+    if operation.rate != operation.old_rate:
+        _foresee(tables, row)
+
+
+@inlined
+def _solve_components(tables: Tables) -> None:
+    """Find the rates in all components that changed at this instant, whole: the oracle of `_repair`."""
     clock = tables.clock[0]
     clock.mark += 1
     for i in range(clock.dirty):
         resource = tables.dirty[i].row
-        tables.resources[resource].dirty = False
+        tables.resources[resource].dirty = 0
         if tables.resources[resource].users > 0:
             _solve_component(tables, resource)
     clock.dirty = 0
+    for i in range(clock.fresh):
+        tables.operations[tables.fresh[i].row].fresh = False
+    clock.fresh = 0
 
 
 @inlined
@@ -541,26 +637,21 @@ def _solve_component(tables: Tables, resource: int) -> None:
     if flows == 0:
         return
     tables.clock[0].solves += 1
+    tables.clock[0].passes += 1
+    tables.clock[0].touched += flows
     for i in range(flows):
         operation = operations[tables.flow_members[i].row]
         operation.old_rate = operation.rate
-    only = tables.flow_members[0].row
-    if flows == 1 and operations[only].hops == resources:
-        rate = operations[only].cap
-        for hop in range(operations[only].first_hop, operations[only].first_hop + operations[only].hops):
-            rate = min(rate, tables.resources[tables.hops[hop].resource].capacity / tables.hops[hop].coefficient)
-        operations[only].rate = rate
-    else:
-        fill(
-            operations,
-            tables.hops,
-            tables.resources,
-            tables.levels,
-            tables.flow_members,
-            flows,
-            tables.resource_members,
-            resources,
-        )
+    fill(
+        operations,
+        tables.hops,
+        tables.resources,
+        tables.levels,
+        tables.flow_members,
+        flows,
+        tables.resource_members,
+        resources,
+    )
     for i in range(flows):
         row = tables.flow_members[i].row
         if operations[row].rate != operations[row].old_rate:

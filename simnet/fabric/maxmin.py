@@ -14,7 +14,10 @@ from simnet.fabric.compiled import inlined, kernel
 from simnet.fabric.heap import drop_first, insert
 from simnet.fabric.tables import Table
 
-__all__ = ["fill"]
+__all__ = ["BY_CAP", "UNLIMITED", "fill", "raise_levels"]
+
+BY_CAP, UNLIMITED = -2, -1
+"""What limits a flow, where it is no resource."""
 
 
 @kernel
@@ -46,12 +49,32 @@ def fill(
     flow_members, flow_count, resource_members, resource_count
         The component: every flow that is active on one of its resources is a member.
     """
+    for i in range(resource_count):
+        resources[resource_members[i].row].left = resources[resource_members[i].row].capacity
+    raise_levels(flows, hops, resources, levels, flow_members, flow_count, resource_members, resource_count)
+
+
+@kernel
+def raise_levels(
+    flows: Table,
+    hops: Table,
+    resources: Table,
+    levels: Table,
+    flow_members: Table,
+    flow_count: int,
+    resource_members: Table,
+    resource_count: int,
+) -> None:
+    """Share what is ``left`` of some resources among some flows, all others being ``fixed``.
+
+    Parameters as of `fill`; also writes ``limit`` of each flow, and ``level`` of each resource.
+    """
     size = 0
     for i in range(resource_count):
         resource = resources[resource_members[i].row]
-        resource.left = resource.capacity
         resource.load = 0.0
         resource.open = 0
+        resource.level = -1.0
     for i in range(flow_count):
         row = flow_members[i].row
         flow = flows[row]
@@ -73,7 +96,7 @@ def fill(
         if row >= len(resources):
             row -= len(resources)
             if not flows[row].fixed:
-                _fix(flows, hops, resources, row, flows[row].cap)
+                _fix(flows, hops, resources, row, flows[row].cap, BY_CAP)
             continue
         if resources[row].open == 0:
             continue
@@ -81,19 +104,21 @@ def fill(
         if current > level:
             size = insert(levels, size, current, row, row)
             continue
+        resources[row].level = level
         hop = resources[row].head
         while hop >= 0:
             user = hops[hop].flow
             if not flows[user].fixed:
-                _fix(flows, hops, resources, user, min(level * flows[user].weight, flows[user].cap))
+                _fix(flows, hops, resources, user, min(level * flows[user].weight, flows[user].cap), row)
             hop = hops[hop].next
 
 
 @inlined
-def _fix(flows: Table, hops: Table, resources: Table, row: int, rate: float) -> None:
+def _fix(flows: Table, hops: Table, resources: Table, row: int, rate: float, limit: int) -> None:
     """Settle the rate of a flow and take it out of what its resources still have to share."""
     flow = flows[row]
     flow.rate = rate
+    flow.limit = limit
     flow.fixed = True
     for hop in range(flow.first_hop, flow.first_hop + flow.hops):
         resource = resources[hops[hop].resource]

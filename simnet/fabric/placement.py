@@ -45,6 +45,16 @@ class Placement:
     wire_factor: NDArray[np.float64]
 
     @cached_property
+    def used_resources(self) -> NDArray[np.int64]:
+        """Rows of the resources that it uses, each once."""
+        return np.unique(self.hops["resource"])
+
+    @cached_property
+    def used_nodes(self) -> NDArray[np.int64]:
+        """Nodes of its ranks, each once."""
+        return np.unique(self.nodes)
+
+    @cached_property
     def streams(self) -> tuple[tuple[int, tuple[int, int]], ...]:
         """Operations that are calculations on a stream, each with its node and stream."""
         ops = self.schedule.operations

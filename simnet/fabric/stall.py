@@ -11,7 +11,7 @@ from simnet.fabric.kernel import RUNNING, WAITING
 from simnet.fabric.tables import Tables
 
 if TYPE_CHECKING:
-    from simnet.fabric.fluid import Play
+    from simnet.fabric.play import Play
 
 __all__ = ["describe_stall"]
 
@@ -31,7 +31,7 @@ def describe_stall(tables: Tables, plays: Sequence[Play], base_s: float) -> str:
     lines = ["nothing can move any more:"]
     for play in plays:
         lines.append(f"  {play.name} waits since {play.started_at_s:.9g} s")
-        first = play._rows["operations"]
+        first = play.rows["operations"]
         rows = np.arange(first, first + len(play.placement.operations))
         operations = tables.operations[rows]
         stuck = rows[(operations["state"] == RUNNING) & operations["active"] & (operations["rate"] == 0.0)]

@@ -96,6 +96,8 @@ OPERATION = _record(
     old_rate=FLOAT,
     active=BOOL,
     fixed=BOOL,
+    fresh=BOOL,  # began, or changed its cap or path, at this instant
+    limit=INT,  # resource that keeps it from more; BY_CAP: its cap does; UNLIMITED: not known yet
     mark=INT,
     firing_bytes=FLOAT,
     on_path=FLOAT,  # what was left when it took its present path
@@ -129,12 +131,13 @@ RESOURCE = _record(
     capacity=FLOAT,
     head=INT,  # first active hop, -1 if there is none
     users=INT,  # number of active hops
-    dirty=BOOL,
+    dirty=INT,  # what happened to it at this instant: JOINED, LEFT or CHANGED; 0: nothing
     mark=INT,
     # Scratch of the max-min solver.
     left=FLOAT,
     load=FLOAT,
     open=INT,
+    level=FLOAT,  # at which it filled, -1 if it did not
     # Counters.
     carried=FLOAT,  # bytes that flows which are over have taken of it
     busy=FLOAT,  # time with at least one flow, up to busy_since
@@ -184,11 +187,15 @@ CLOCK = _record(
     queue_head=INT,  # steps that follow at once, a ring
     queue_size=INT,
     dirty=INT,  # resources whose flows or capacity changed at this instant
+    fresh=INT,  # flows that began or changed at this instant
+    full_solves=BOOL,  # solve whole components instead of repairing what changed
     mark=INT,
     complete=INT,  # ranks completed and not yet reported
     watched=INT,  # among them such as somebody waits for
     messages=INT,  # sends begun
-    solves=INT,  # components solved
+    solves=INT,  # times that rates were solved, in a component or around a change
+    passes=INT,  # of these
+    touched=INT,  # flows whose rates were solved in them
     sent_bytes=FLOAT,
     delivered_bytes=FLOAT,
     lost_bytes=FLOAT,
@@ -214,6 +221,7 @@ class Tables(NamedTuple):
     levels: Table  # ENTRY, a heap
     queue: Table  # EDGE, a ring of steps that follow at once
     dirty: Table  # EDGE, resources
+    fresh: Table  # EDGE, operations
     flow_members: Table  # EDGE, operations
     resource_members: Table  # EDGE, resources
     complete: Table  # EDGE, gates
@@ -246,6 +254,7 @@ def make_tables(**rows: int) -> Tables:
         levels=np.zeros(operations + resources, ENTRY),
         queue=np.zeros(rows["events"], EDGE),
         dirty=np.zeros(resources, EDGE),
+        fresh=np.zeros(operations, EDGE),
         flow_members=np.zeros(operations, EDGE),
         resource_members=np.zeros(resources, EDGE),
         complete=np.zeros(rows["gates"], EDGE),

@@ -12,6 +12,7 @@ from simnet.scenario.build import (
     topology_from_text,
 )
 from simnet.scenario.check import describe
+from simnet.scenario.collective import CollectiveSettings, load_collective
 from simnet.scenario.document import Document, python_document
 from simnet.scenario.load import load_scenario, parse_scenario, scenario_data
 from simnet.scenario.models import ScenarioSpec
@@ -22,6 +23,7 @@ from simnet.scenario.topology_models import GeneratorSpec, TopologySpec
 from simnet.scenario.yaml_document import parse_yaml, read_yaml, write_yaml
 
 __all__ = [
+    "CollectiveSettings",
     "Document",
     "GeneratorSpec",
     "Override",
@@ -33,6 +35,7 @@ __all__ = [
     "build_training",
     "build_workload",
     "describe",
+    "load_collective",
     "load_scenario",
     "load_topology",
     "load_workload",

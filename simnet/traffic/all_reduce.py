@@ -75,7 +75,7 @@ def ring_all_reduce(ranks: int, elements: int, element_bytes: float, *, divisibl
     """
     build = begin_schedule("ring all-reduce", ranks, elements, element_bytes, chunks=ranks, divisible=divisible)
     around_ring(build, 2 * (ranks - 1), first=0, reduce=ranks - 1)
-    return build.schedule()
+    return build.schedule(joint=True)
 
 
 def star_all_reduce(
@@ -102,7 +102,7 @@ def star_all_reduce(
         outward = build.send(hub, others)
         build.depend(inward, summed)
         build.depend(summed, outward)
-    return build.schedule()
+    return build.schedule(joint=True)
 
 
 def tree_all_reduce(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
@@ -122,7 +122,7 @@ def tree_all_reduce(ranks: int, elements: int, element_bytes: float, *, divisibl
     """
     build = begin_schedule("tree all-reduce", ranks, elements, element_bytes, chunks=1, divisible=divisible)
     down_tree(build, up_tree(build))
-    return build.schedule()
+    return build.schedule(joint=True)
 
 
 def butterfly_all_reduce(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
@@ -161,7 +161,7 @@ def butterfly_all_reduce(ranks: int, elements: int, element_bytes: float, *, div
         build.depend(send, added[partner])
         last = added
     let_follow(build, last[:folded], build.send(even + 1, even))
-    return build.schedule()
+    return build.schedule(joint=True)
 
 
 def mesh_all_reduce(
@@ -198,20 +198,20 @@ def mesh_all_reduce(
         f"mesh all-reduce, {exchange}", ranks, elements, element_bytes, chunks=chunks, divisible=divisible
     )
     if ranks == 1:
-        return build.schedule()
+        return build.schedule(joint=True)
     source, target = between_all(ranks)
     summed = build.calc(np.arange(ranks))
     if exchange == "full":
         send = build.send(source, target, reduce=1, merged_by=summed[target])
         build.depend(send, summed[source], until=Until.DRAINED)
         build.depend(send, summed[target])
-        return build.schedule()
+        return build.schedule(joint=True)
     scatter = build.send(source, target, chunk=target, reduce=1)
     gather = build.send(source, target, chunk=source)
     for end in (source, target):
         build.depend(scatter, summed[end])
         build.depend(summed[end], gather)
-    return build.schedule()
+    return build.schedule(joint=True)
 
 
 ALL_REDUCE: Mapping[str, AllReduce] = MappingProxyType(

@@ -112,12 +112,12 @@ COLLECTIVES: Mapping[str, Collective] = MappingProxyType(
             {name: Algorithm(make, _ALL_REDUCE_STEPS[name]) for name, make in ALL_REDUCE.items()},
         ),
         "reduce_scatter": Collective(
-            "the whole buffer that each rank starts with; it ends with one of N chunks",
+            "the whole buffer that each rank starts with; it ends with one chunk of it",
             reduce_scatter_goal,
             {"ring": Algorithm(ring_reduce_scatter, _around), "direct": Algorithm(direct_reduce_scatter, _at_once)},
         ),
         "all_gather": Collective(
-            "the whole buffer that each rank ends with; it starts with one of N chunks",
+            "the whole buffer that each rank ends with; it starts with one chunk of it",
             all_gather_goal,
             {"ring": Algorithm(ring_all_gather, _around), "direct": Algorithm(direct_all_gather, _at_once)},
         ),
@@ -132,7 +132,7 @@ COLLECTIVES: Mapping[str, Collective] = MappingProxyType(
             {"tree": Algorithm(tree_reduce, _tree)},
         ),
         "all_to_all": Collective(
-            "what each rank has to give to all, its own share of 1/N included",
+            "what each rank has to give to all, its own share included",
             all_to_all_goal,
             {
                 "direct": Algorithm(direct_all_to_all, _at_once),

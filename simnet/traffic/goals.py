@@ -52,7 +52,7 @@ class Goal:
 def all_reduce_goal(
     schedule: Schedule, contributors: Sequence[int] | None = None, holders: Sequence[int] | None = None
 ) -> Goal:
-    """All ranks get the sum of all buffers.
+    """Return the goal that all ranks get the sum of all buffers.
 
     Parameters
     ----------
@@ -65,34 +65,34 @@ def all_reduce_goal(
 
 
 def reduce_scatter_goal(schedule: Schedule) -> Goal:
-    """Rank r gets the sum of all chunks r."""
+    """Return the goal that rank r gets the sum of all chunks r."""
     return Goal(_whole(schedule), _own(schedule))
 
 
 def all_gather_goal(schedule: Schedule) -> Goal:
-    """All ranks get all chunks, of which rank r has chunk r."""
+    """Return the goal that all ranks get all chunks, of which rank r has chunk r."""
     return Goal(_own(schedule), _whole(schedule))
 
 
 def broadcast_goal(schedule: Schedule, root: int = 0) -> Goal:
-    """All ranks get the buffer of the root."""
+    """Return the goal that all ranks get the buffer of the root."""
     return Goal(_whole(schedule, [root]), _whole(schedule))
 
 
 def reduce_goal(schedule: Schedule, root: int = 0) -> Goal:
-    """The root gets the sum of all buffers."""
+    """Return the goal that the root gets the sum of all buffers."""
     return Goal(_whole(schedule), _whole(schedule, [root]))
 
 
 def all_to_all_goal(schedule: Schedule) -> Goal:
-    """Rank d gets from each rank s the share that is for it: chunk ``d N + s`` of all ranks' buffers together."""
+    """Return the goal that rank d gets from each rank s the share for it: chunk ``d N + s`` of all buffers together."""
     owner, source = np.divmod(np.arange(schedule.partition.chunks), schedule.ranks)
     rank = np.arange(schedule.ranks)[:, np.newaxis]
     return Goal(rank == source, rank == owner)
 
 
 def send_recv_goal(schedule: Schedule) -> Goal:
-    """Rank r gets the buffer of rank r - 1, which is chunk r - 1 of all ranks' buffers together."""
+    """Return the goal that rank r gets the buffer of rank r - 1: chunk r - 1 of all buffers together."""
     own = _own(schedule)
     return Goal(own, np.roll(own, 1, axis=0))
 

@@ -43,7 +43,7 @@ def ring_reduce_scatter(ranks: int, elements: int, element_bytes: float, *, divi
     """
     build = begin_schedule("ring reduce-scatter", ranks, elements, element_bytes, chunks=ranks, divisible=divisible)
     around_ring(build, ranks - 1, first=-1, reduce=ranks - 1)
-    return build.schedule()
+    return build.schedule(joint=True)
 
 
 def direct_reduce_scatter(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
@@ -61,7 +61,7 @@ def direct_reduce_scatter(ranks: int, elements: int, element_bytes: float, *, di
     if ranks > 1:
         source, target = between_all(ranks)
         build.send(source, target, chunk=target, reduce=1)
-    return build.schedule()
+    return build.schedule(joint=True)
 
 
 def ring_all_gather(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
@@ -79,7 +79,7 @@ def ring_all_gather(ranks: int, elements: int, element_bytes: float, *, divisibl
     """
     build = begin_schedule("ring all-gather", ranks, elements, element_bytes, chunks=ranks, divisible=divisible)
     around_ring(build, ranks - 1, first=0)
-    return build.schedule()
+    return build.schedule(joint=True)
 
 
 def direct_all_gather(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
@@ -97,4 +97,4 @@ def direct_all_gather(ranks: int, elements: int, element_bytes: float, *, divisi
     if ranks > 1:
         source, target = between_all(ranks)
         build.send(source, target, chunk=source)
-    return build.schedule()
+    return build.schedule(joint=True)

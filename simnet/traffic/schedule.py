@@ -177,6 +177,8 @@ class Schedule:
         The buffer and its chunks.
     operations : Operations
     dependencies : Dependencies
+    joint : bool
+        Whether no rank can be complete before all have joined, as in an all-reduce.
     """
 
     name: str
@@ -184,6 +186,7 @@ class Schedule:
     partition: Partition
     operations: Operations
     dependencies: Dependencies
+    joint: bool = False
 
     def chunk(self, operation: int, firing: int) -> int:
         """Return the first chunk that a firing of a send carries."""
@@ -350,12 +353,12 @@ class ScheduleBuilder:
         )
         self._dependencies.append(tuple(np.atleast_1d(column).ravel() for column in columns))
 
-    def schedule(self) -> Schedule:
-        """Return what was collected."""
+    def schedule(self, *, joint: bool = False) -> Schedule:
+        """Return what was collected; `joint` as of `Schedule`."""
         types = (np.int8, *[np.int64] * 4, np.float64, np.float64, *[np.int64] * 7)
         operations = Operations(*_columns(self._operations, types))
         dependencies = Dependencies(*_columns(self._dependencies, (np.int64, np.int64, np.int64, np.int8, np.float64)))
-        return Schedule(self.name, self.ranks, self.partition, operations, dependencies)
+        return Schedule(self.name, self.ranks, self.partition, operations, dependencies, joint)
 
     def _add(self, *columns: ArrayLike) -> Integers:
         arrays = [

@@ -67,7 +67,6 @@ class _Operation:
     deadline_s: float
     begun: int = 0
     busy: bool = False
-    cancelled: bool = False
     left: float | None = None  # bytes of the flow under way
     drained_at: list[float] = field(default_factory=list)
     delivered_at: list[float] = field(default_factory=list)
@@ -81,6 +80,7 @@ class _Play:
     began: float
     operations: list[_Operation]
     joined: set[int]
+    cancelled: bool = False
     complete_at: dict[int, float] = field(default_factory=dict)
 
 
@@ -136,8 +136,8 @@ class Reference:
 
     def cancel(self, play: int) -> None:
         """End a play; what it has not delivered is lost."""
+        self._plays[play].cancelled = True
         for operation in self._plays[play].operations:
-            operation.cancelled = True
             if self._is_send(operation):
                 for firing in range(len(operation.delivered_at), operation.begun):
                     self.lost += self._bytes(operation, firing)
@@ -146,7 +146,7 @@ class Reference:
     def is_over(self, play: int) -> bool:
         """Tell whether a play is complete, or was cancelled."""
         found = self._plays[play]
-        return len(found.complete_at) == found.player.schedule.ranks or any(o.cancelled for o in found.operations)
+        return found.cancelled or len(found.complete_at) == found.player.schedule.ranks
 
     def set_cap(self, play: int, index: int, cap: float) -> None:
         """Change the cap of a send."""
@@ -190,7 +190,7 @@ class Reference:
         return bool(due)
 
     def _solve(self) -> list[tuple[_Operation, float]]:
-        flowing = [o for p in self._plays for o in p.operations if o.left is not None and not o.cancelled]
+        flowing = [o for p in self._plays for o in p.operations if o.left is not None and not p.cancelled]
         flows = [Flow(tuple(o.path.uses), o.weight, o.cap) for o in flowing]
         rates = fair_rates(flows, self.capacity)
         assert unfairness(flows, self.capacity, rates) == []
@@ -216,7 +216,7 @@ class Reference:
     def _may_fire(self, operation: _Operation) -> bool:
         play, k = operation.play, operation.begun
         schedule = play.player.schedule
-        if operation.busy or operation.cancelled or k == schedule.operations.repeat[operation.index]:
+        if operation.busy or operation.play.cancelled or k == schedule.operations.repeat[operation.index]:
             return False
         if int(schedule.operations.source[operation.index]) not in play.joined:
             return False
@@ -258,21 +258,21 @@ class Reference:
         self.at(ready + operation.path.setup_s, lambda: self._flow(operation, firing))
 
     def _flow(self, operation: _Operation, firing: int) -> None:
-        if operation.cancelled:
+        if operation.play.cancelled:
             return
         operation.left = self._bytes(operation, firing)
         if operation.deadline_s < math.inf:
             self.at(self.now + operation.deadline_s, lambda: self._give_up(operation, firing))
 
     def _give_up(self, operation: _Operation, firing: int) -> None:
-        if not operation.cancelled and operation.left is not None and operation.begun == firing + 1:
+        if not operation.play.cancelled and operation.left is not None and operation.begun == firing + 1:
             self.lost += operation.left
             operation.left = 0.0
 
     def _drain(self) -> bool:
         for play in self._plays:
             for operation in play.operations:
-                if operation.left is None or operation.cancelled:
+                if operation.left is None or operation.play.cancelled:
                     continue
                 firing = operation.begun - 1
                 size, path = self._bytes(operation, firing), operation.path
@@ -283,11 +283,12 @@ class Reference:
                     stored = path.forward_s_per_byte * min(size, path.costs.packet_bytes)
                     operation.last_arrival = max(self.now + path.latency_s + stored, operation.last_arrival)
                     self.at(operation.last_arrival, lambda o=operation, k=firing: self._arrive(o, k))
+                    self._go_on(operation)
                     return True
         return False
 
     def _arrive(self, operation: _Operation, firing: int) -> None:
-        if operation.cancelled:
+        if operation.play.cancelled:
             return
         size, costs = self._bytes(operation, firing), operation.path.costs
         ops = operation.play.player.schedule.operations
@@ -300,15 +301,21 @@ class Reference:
         self.at(operation.last_delivery, lambda: self._deliver(operation))
 
     def _deliver(self, operation: _Operation) -> None:
-        if not operation.cancelled:
+        if not operation.play.cancelled:
             self._over(operation, operation.delivered_at, Until.DELIVERED)
             self._count_transfers(operation, -1)
 
     def _end_calc(self, operation: _Operation) -> None:
-        if not operation.cancelled:
+        if not operation.play.cancelled:
             operation.busy = False
             self._over(operation, operation.drained_at, Until.DRAINED)
             self._over(operation, operation.delivered_at, Until.DELIVERED)
+            self._go_on(operation)
+
+    def _go_on(self, operation: _Operation) -> None:
+        """Let an operation that fires again do so before what waited for it: where both queue, it is first."""
+        if self._may_fire(operation):
+            self._begin(operation)
 
     def _over(self, operation: _Operation, times: list[float], until: Until) -> None:
         """Note that a firing is over, and look again when delays after it have passed."""
@@ -319,7 +326,7 @@ class Reference:
                 self.at(self.now + float(deps.delay_s[i]), lambda: None)
 
     def _complete(self) -> None:
-        for play in self._plays:
+        for play in (play for play in self._plays if not play.cancelled):
             ops = play.player.schedule.operations
             for rank in play.joined - set(play.complete_at):
                 own = [o for o in play.operations if ops.source[o.index] == rank]
@@ -327,8 +334,7 @@ class Reference:
                 if all(len(o.drained_at) == ops.repeat[o.index] for o in own) and all(
                     len(o.delivered_at) == ops.repeat[o.index] for o in coming
                 ):
-                    if not any(o.cancelled for o in play.operations):
-                        play.complete_at[rank] = self.now
+                    play.complete_at[rank] = self.now
 
     def _serve(self, server: tuple, work: float) -> float:
         """Let a first-in-first-out server work; return when it is through."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -26,6 +24,8 @@ from simnet.traffic import (
 )
 from simnet.traffic.check import _execute, _race_faults
 from simnet.traffic.graph import unfold
+
+from .spoiling import sends, with_value, without_dependency
 
 RANKS = [2, 3, 4, 5, 6, 7, 8, 9, 16]
 
@@ -52,22 +52,6 @@ def faults_of(schedule: Schedule, **who) -> tuple[str, ...]:
 
 def all_reduce_faults(schedule: Schedule, **who) -> tuple[str, ...]:
     return goal_faults(schedule, all_reduce_goal(schedule, **who))
-
-
-def without_dependency(schedule: Schedule, row: int) -> Schedule:
-    deps = schedule.dependencies
-    columns = {name: np.delete(getattr(deps, name), row) for name in ("before", "after", "offset", "until", "delay_s")}
-    return replace(schedule, dependencies=replace(deps, **columns))
-
-
-def with_value(schedule: Schedule, column: str, operation: int, value: int) -> Schedule:
-    changed = getattr(schedule.operations, column).copy()
-    changed[operation] = value
-    return replace(schedule, operations=replace(schedule.operations, **{column: changed}))
-
-
-def sends(schedule: Schedule) -> list[int]:
-    return np.flatnonzero(schedule.operations.kind == Kind.SEND).tolist()
 
 
 @pytest.mark.parametrize("ranks", [3, 5, 8])

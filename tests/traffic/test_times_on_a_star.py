@@ -16,11 +16,20 @@ from simnet.traffic import (
     Schedule,
     Until,
     butterfly_all_reduce,
+    direct_all_gather,
+    direct_all_to_all,
+    direct_reduce_scatter,
     mesh_all_reduce,
+    pairwise_all_to_all,
     parameter_server_push_pull,
+    ring_all_gather,
     ring_all_reduce,
+    ring_reduce_scatter,
+    ring_send_recv,
     star_all_reduce,
     tree_all_reduce,
+    tree_broadcast,
+    tree_reduce,
 )
 
 S, B, P = 100e6, 12.5e9, 2e-6
@@ -104,6 +113,16 @@ def closed_forms(n: int) -> dict[str, tuple[Schedule, float]]:
         "mesh, full": (mesh_all_reduce(n, **whole, exchange="full"), (n - 1) * S / B + P),
         "one server": (parameter_server_push_pull(n, 1, **whole), 2 * (n * S / B + P)),
         "two servers": (parameter_server_push_pull(n, 2, **whole), 2 * (max(n / 2, 1) * S / B + P)),
+        "ring reduce-scatter": (ring_reduce_scatter(n, **whole), (n - 1) * (S / (n * B) + P)),
+        "ring all-gather": (ring_all_gather(n, **whole), (n - 1) * (S / (n * B) + P)),
+        "mesh, reduce-scatter": (direct_reduce_scatter(n, **whole), (n - 1) * S / (n * B) + P),
+        "mesh, all-gather": (direct_all_gather(n, **whole), (n - 1) * S / (n * B) + P),
+        "mesh, all-to-all": (direct_all_to_all(n, **whole), (n - 1) * S / (n * B) + P),
+        "mesh, all-to-all in rounds": (pairwise_all_to_all(n, **whole), (n - 1) * (S / (n * B) + P)),
+        "broadcast": (tree_broadcast(n, **whole), ceil(log2(n)) * (S / B + P)),
+        "broadcast from the last": (tree_broadcast(n, **whole, root=n - 1), ceil(log2(n)) * (S / B + P)),
+        "reduce": (tree_reduce(n, **whole), ceil(log2(n)) * (S / B + P)),
+        "send-receive": (ring_send_recv(n, **whole), S / B + P),
     }
 
 

@@ -1,0 +1,115 @@
+"""``simnet collective``."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from simnet.scenario import CollectiveSettings
+
+__all__ = ["collective"]
+
+
+def collective(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="COLLECTIVE",
+            help="all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all or send_recv.",
+        ),
+    ],
+    topology: Annotated[
+        str, typer.Option(metavar="YAML", help="A file, the name of one that ships, or '{star: {hosts: 16}}'.")
+    ],
+    protocol: Annotated[
+        str, typer.Option(metavar="YAML", help="A transport, also with changes: '{tcp: {mtu: 9000 B}}'.")
+    ],
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            metavar="YAML", help="A name, also with options: '{mesh: {exchange: full}}'; the usual by default."
+        ),
+    ] = None,
+    ranks: Annotated[
+        str | None, typer.Option(metavar="N", help="The first N ranks of the topology; all by default.")
+    ] = None,
+    sizes: Annotated[
+        str, typer.Option(metavar="LIST", help="Sizes and ranges: '8B,1MiB', '8B:1GiB:x2', '1MiB:8MiB:+1MiB'.")
+    ] = "8B:1GiB:x2",
+    dtype: Annotated[
+        str, typer.Option(metavar="TYPE", help="Type of an element: fp64, fp32, bf16, fp16 or fp8.")
+    ] = "fp32",
+    seed: Annotated[str, typer.Option(metavar="N", help="For the choice between equally short paths.")] = "0",
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list of objects.")] = False,
+) -> None:
+    """Time a collective alone on a cluster for each size, as nccl-tests does."""
+    from simnet.errors import InputError, Problem
+    from simnet.experiment.collective import run_collective
+    from simnet.scenario import load_collective
+
+    if as_csv and as_json:
+        raise InputError(Problem("--csv and --json exclude each other", "one of them is wanted"))
+    settings = load_collective(
+        name,
+        topology=topology,
+        protocol=protocol,
+        algorithm=algorithm,
+        ranks=ranks,
+        sizes=sizes,
+        dtype=dtype,
+        seed=seed,
+        source=lambda key: "COLLECTIVE" if key == "collective" else f"--{key}",
+    )
+    frame = run_collective(settings, say=lambda line: print(line, file=sys.stderr, flush=True))
+    if as_json:
+        print(_as_json(frame))
+    elif as_csv:
+        print(frame.to_csv(index=False, lineterminator="\n"), end="")
+    else:
+        print(_heading(settings))
+        print(_as_text(frame))
+
+
+def _as_json(frame: pd.DataFrame) -> str:
+    """Return one list of objects, one a line; a bandwidth that there is none of is null."""
+    import json
+
+    rows = [
+        {key: None if _is_nan(value) else value for key, value in row.items()}
+        for row in frame.to_dict(orient="records")
+    ]
+    return "[" + ",\n ".join(json.dumps(row, allow_nan=False) for row in rows) + "]"
+
+
+def _heading(settings: CollectiveSettings) -> str:
+    options = "".join(f", {key} {value}" for key, value in settings.options.items())
+    ranks = len(settings.nodes)
+    return (
+        f"# {settings.collective}, {settings.algorithm}{options}: {ranks} rank{'s' * (ranks > 1)} of "
+        f"{settings.topology.name}, {settings.protocol.name}, {settings.dtype}"
+    )
+
+
+def _as_text(frame: pd.DataFrame) -> str:
+    """Return aligned columns; times to the nanosecond, bandwidths to the megabyte per second."""
+    cells = [[str(name) for name in frame.columns]]
+    cells += [[_shown(value) for value in row.values()] for row in frame.to_dict(orient="records")]
+    widths = [max(len(line[place]) for line in cells) for place in range(len(frame.columns))]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
+
+
+def _shown(value: object) -> str:
+    if _is_nan(value):
+        return "-"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)

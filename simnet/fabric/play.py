@@ -1,0 +1,85 @@
+"""A schedule that is being played, or was."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from simnet.engine.alarm import URGENT, Alarm
+from simnet.fabric.placement import Placement
+
+__all__ = ["Play", "PlayingFabric"]
+
+
+class PlayingFabric(Protocol):
+    """What a play asks of the fabric that plays it."""
+
+    env: simpy.Environment
+
+    def watch(self, play: Play, rank: int) -> None:
+        """Have the event of a rank happen when it is complete."""
+
+    def is_complete(self, play: Play, rank: int) -> bool:
+        """Tell whether a rank of a play is complete."""
+
+    def open_gates(self, play: Play, ranks: NDArray[np.int64]) -> None:
+        """Let ranks join a play."""
+
+
+class Play:
+    """A schedule that is being played, or was.
+
+    Attributes
+    ----------
+    name : str
+    placement : Placement
+    complete : simpy.Event
+        Happens when the last rank is complete; its value is the play.
+    started_at_s : float
+        When it was submitted [s].
+    rank_duration_s : ndarray, shape (ranks,)
+        From the submission until each rank is complete, NaN before; exact, as it never passed through the SimPy clock.
+    begun, rows, rank_events
+        Of the fabric: when it was submitted on the fabric's clock, its rows in the kernel's tables, empty while it has
+        none, and the events of ranks that somebody waits for.
+    """
+
+    def __init__(self, fabric: PlayingFabric, name: str, placement: Placement, begun: float) -> None:
+        self.name = name
+        self.placement = placement
+        self.complete = Alarm(fabric.env)
+        self.started_at_s: float = fabric.env.now
+        self.rank_duration_s: NDArray[np.float64] = np.full(placement.schedule.ranks, math.nan)
+        self._fabric = fabric
+        self.rows: dict[str, int] = {}
+        self.begun = begun
+        self.rank_events: dict[int, Alarm] = {}
+
+    @property
+    def duration_s(self) -> float:
+        """From the submission until the last rank is complete, NaN before [s]."""
+        return float(self.rank_duration_s.max())
+
+    def is_complete_on(self, rank: int) -> bool:
+        """Tell whether a rank is complete."""
+        return self._fabric.is_complete(self, rank)
+
+    def rank_complete(self, rank: int) -> simpy.Event:
+        """Return the event of one rank being complete; it may have happened."""
+        event = self.rank_events.get(rank)
+        if event is None:
+            event = self.rank_events[rank] = Alarm(self._fabric.env)
+            if self.is_complete_on(rank):
+                event.set(0.0, URGENT, self)
+            else:
+                self._fabric.watch(self, rank)
+        return event
+
+    def open(self, ranks: Sequence[int] | NDArray[np.int64]) -> None:
+        """Let ranks join that have not yet."""
+        self._fabric.open_gates(self, np.asarray(ranks, dtype=np.int64))

@@ -1,0 +1,232 @@
+"""One collective on a cluster, as `simnet collective` is told: from texts to objects, with everything that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, TypeAdapter, ValidationError, create_model
+
+from simnet.errors import InputError, KeyPath, Problem
+from simnet.protocols import FlowProtocol
+from simnet.scenario.build import build_protocol, build_topology
+from simnet.scenario.document import Document, python_document
+from simnet.scenario.fields import Whole, Word
+from simnet.scenario.models import MOST_WORKERS, MeshSpec, NoOptions, StarSpec
+from simnet.scenario.overrides import Override, apply_overrides
+from simnet.scenario.protocol_models import ProtocolSpec
+from simnet.scenario.sections import Choice, Section, problems_of
+from simnet.scenario.sizes import parse_sizes
+from simnet.scenario.topology_models import TopologySpec
+from simnet.scenario.yaml_document import parse_yaml
+from simnet.topology import Topology
+from simnet.traffic import COLLECTIVES
+from simnet.workload import DTYPE_BYTES
+
+__all__ = ["DEFAULT_SIZES", "CollectiveSettings", "load_collective"]
+
+DEFAULT_SIZES = "8B:1GiB:x2"
+
+_Built = TypeVar("_Built")
+
+
+@dataclass(frozen=True, eq=False)
+class CollectiveSettings:
+    """A collective, how it is done, where, and with how much.
+
+    Parameters
+    ----------
+    collective, algorithm : str
+        Names out of `simnet.traffic.COLLECTIVES`.
+    options : mapping
+        Options of the algorithm.
+    topology : Topology
+    protocol : FlowProtocol
+    nodes : ndarray, shape (ranks,)
+        Node index of each rank.
+    sizes_bytes : tuple of float
+        Sizes to play [bytes]; of each only whole elements are sent.
+    dtype : str
+        Name of the type of an element, out of `simnet.workload.DTYPE_BYTES`.
+    seed : int
+        For the choice between equally short paths.
+    """
+
+    collective: str
+    algorithm: str
+    topology: Topology
+    protocol: FlowProtocol
+    nodes: NDArray[np.int64]
+    sizes_bytes: tuple[float, ...]
+    options: Mapping[str, Any]
+    dtype: str = "fp32"
+    seed: int = 0
+
+
+class _RootSpec(Section):
+    """One rank gives to all or gets from all."""
+
+    root: Annotated[int, Whole(0, MOST_WORKERS)] = Field(
+        0, description="The rank that has the buffer, or gets the sum."
+    )
+
+
+_OPTIONS: Mapping[tuple[str, str], type[Section]] = {
+    ("all_reduce", "star"): StarSpec,
+    ("all_reduce", "mesh"): MeshSpec,
+    ("broadcast", "tree"): _RootSpec,
+    ("reduce", "tree"): _RootSpec,
+}
+
+
+def load_collective(
+    collective: str,
+    *,
+    topology: object,
+    protocol: object,
+    algorithm: object = None,
+    ranks: object = None,
+    sizes: str = DEFAULT_SIZES,
+    dtype: object = "fp32",
+    seed: object = 0,
+    source: Callable[[str], str] = str,
+) -> CollectiveSettings:
+    """Return the settings that a person gives. A text is YAML, as on the command line.
+
+    Parameters
+    ----------
+    collective : str
+        A name out of `simnet.traffic.COLLECTIVES`.
+    topology, protocol : str or mapping
+        As in a scenario.
+    algorithm : str or mapping, optional
+        A name, or ``{name: {option: value}}``; the usual algorithm where not given.
+    ranks : int or str, optional
+        The first so many ranks of the topology; all where not given.
+    sizes : str
+        As `simnet.scenario.sizes.parse_sizes` reads it.
+    dtype : str
+        Type of an element.
+    seed : int or str
+        For the choice between equally short paths.
+    source : callable
+        Returns what messages call a parameter, given its name.
+
+    Raises
+    ------
+    InputError
+        Everything that is wrong.
+
+    Examples
+    --------
+    >>> settings = load_collective("all_reduce", topology="nvlink_node_8", protocol="ideal", sizes="1MiB")
+    >>> settings.algorithm, len(settings.nodes)
+    ('ring', 8)
+    """
+    given = {"collective": collective, "topology": topology, "protocol": protocol, "dtype": dtype, "seed": seed}
+    given |= {key: value for key, value in (("algorithm", algorithm), ("ranks", ranks)) if value is not None}
+    problems: list[Problem] = []
+    overrides = [_attempt(problems, partial(_override, key, value, source(key))) for key, value in given.items()]
+    document = apply_overrides(Document({}, ""), [override for override in overrides if override is not None])
+    problems += document.problems
+
+    def part(key: str, annotation: Any, model: type[Section] = Section) -> Any:
+        """Return one parameter, validated; None where it is wrong or could not even be read."""
+        if key not in document.data:
+            return None
+        return _attempt(problems, lambda: _validated(document, key, annotation, model))
+
+    name = part("collective", Annotated[str, Word(tuple(COLLECTIVES))])
+    topology_spec = part("topology", TopologySpec, TopologySpec)
+    protocol_spec = part("protocol", ProtocolSpec, ProtocolSpec)
+    count = part("ranks", Annotated[int, Whole(1, MOST_WORKERS)])
+    sizes_bytes = _attempt(problems, lambda: parse_sizes(sizes, source("sizes")))
+    element = part("dtype", Annotated[str, Word(tuple(DTYPE_BYTES))])
+    drawn = part("seed", Annotated[int, Whole(0, 2**53)])
+    way = None
+    if name is not None:
+        model = _algorithm_model(name)
+        way = part("algorithm", model, model) if "algorithm" in given else model.model_validate(_usual(name))
+
+    cluster: Topology | None = None
+    transport: FlowProtocol | None = None
+    if topology_spec is not None:
+        cluster = _attempt(problems, lambda: build_topology(topology_spec), document, ("topology",))
+    if protocol_spec is not None:
+        kinds = cluster.compiled.link_kind if cluster is not None else ()
+        at = ("protocol", protocol_spec.name)
+        transport = _attempt(problems, lambda: build_protocol(protocol_spec, kinds), document, at)
+    if cluster is not None and (count is not None or "ranks" not in given):
+        problems += _rank_problems(document, cluster, count, way)
+    if problems or way is None or cluster is None or transport is None or sizes_bytes is None:
+        raise InputError(problems)
+    return CollectiveSettings(
+        collective=name,
+        algorithm=way.name,
+        topology=cluster,
+        protocol=transport,
+        nodes=cluster.compiled.rank_nodes[:count],
+        sizes_bytes=sizes_bytes,
+        options=dict(way.options),
+        dtype=element,
+        seed=drawn,
+    )
+
+
+def _attempt(
+    problems: list[Problem],
+    build: Callable[[], _Built],
+    document: Document | None = None,
+    path: KeyPath = (),
+) -> _Built | None:
+    """Build something; add what is wrong, with its place in a document, to the problems."""
+    try:
+        return build()
+    except InputError as error:
+        problems.extend(document.at(path, problem) if document else problem for problem in error.problems)
+        return None
+
+
+def _override(key: str, value: object, source: str) -> Override:
+    """Return a parameter as a value to be put into a document; only a text has a place."""
+    return Override((key,), parse_yaml(value, source) if isinstance(value, str) else python_document(value, ""))
+
+
+def _validated(document: Document, key: str, annotation: Any, model: type[Section]) -> Any:
+    try:
+        return TypeAdapter(annotation).validate_python(document.data[key])
+    except ValidationError as error:
+        raise InputError(problems_of(document, model, error, (key,))) from None
+
+
+def _usual(collective: str) -> str:
+    """Return the name of the algorithm that is taken where none is given."""
+    return next(iter(COLLECTIVES[collective].algorithms))
+
+
+def _algorithm_model(collective: str) -> type[Choice]:
+    fields: dict[str, Any] = {
+        name: (_OPTIONS.get((collective, name), NoOptions) | None, Field(None, description="Its options."))
+        for name in COLLECTIVES[collective].algorithms
+    }
+    return create_model("AlgorithmSpec", __base__=Choice, __module__=__name__, **fields)
+
+
+def _rank_problems(
+    document: Document, topology: Topology, count: int | None, algorithm: Choice | None
+) -> Iterator[Problem]:
+    """Return what does not fit the number of ranks."""
+    there = len(topology.compiled.ranks)
+    ranks = count or there
+    if ranks > there:
+        message = f"{ranks} ranks are more than topology {topology.name} has"
+        yield document.problem(("ranks",), message, f"at most {there} is wanted")
+    for role in ("hub", "root"):
+        number = getattr(algorithm.options, role, 0) if algorithm is not None else 0
+        if algorithm is not None and number >= ranks:
+            message, hint = f"{role} {number} is not one of the {ranks} ranks", f"0 to {ranks - 1} are there"
+            yield document.problem(("algorithm", algorithm.name, role), message, hint)

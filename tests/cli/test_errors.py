@@ -1,0 +1,210 @@
+"""Mistakes: all at once, each with its place, on standard error; never a traceback; exit status 2."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from simnet.errors import InvariantError, StalledError
+
+WRONG = """\
+topology: {star: {hosts: 4, bandwidth: 100, latency: 1 us}}
+protocl: tcp
+workload:
+  model: resnet5
+  gpu: v100
+  batch_size: 64
+training: {workers: 4, architecture: rng}
+"""
+
+
+@pytest.fixture
+def wrong(here):
+    """Write a scenario with four mistakes."""
+    (here / "wrong.yaml").write_text(WRONG)
+    return "wrong.yaml"
+
+
+def test_everything_that_is_wrong_is_said_at_once_with_line_column_and_caret(command, wrong, here):
+    status, out, err = command("run", wrong)
+    assert (status, out) == (2, "")
+    assert err == (
+        "wrong.yaml:1:1: 'protocol' is missing\n"
+        "    topology: {star: {hosts: 4, bandwidth: 100, latency: 1 us}}\n"
+        "    ^\n"
+        "wrong.yaml:1:40: bandwidth: 100 has no unit, write it like '100 Gbps' (bits) or '12.5 GB/s' (bytes)\n"
+        "    topology: {star: {hosts: 4, bandwidth: 100, latency: 1 us}}\n"
+        "                                           ^\n"
+        "wrong.yaml:2:1: unknown key 'protocl', did you mean 'protocol'? "
+        "known: name, topology, protocol, fidelity, workload, training, run, baseline\n"
+        "    protocl: tcp\n"
+        "    ^\n"
+        "wrong.yaml:4:10: unknown model 'resnet5', did you mean 'resnet50'?\n"
+        "      model: resnet5\n"
+        "             ^\n"
+        "wrong.yaml:7:38: architecture is 'rng', "
+        "did you mean 'ring'? known: ring, star, tree, butterfly, mesh, parameter_server\n"
+        "    training: {workers: 4, architecture: rng}\n"
+        "                                         ^\n"
+        "5 problems\n"
+    )
+    assert [file.name for file in here.iterdir()] == [wrong]
+
+
+def test_check_says_the_same(command, wrong):
+    assert command("check", wrong) == command("run", wrong)
+
+
+@pytest.mark.parametrize("output", [[], ["--json"], ["-q"]])
+def test_nothing_goes_to_standard_output(command, wrong, output):
+    status, out, err = command("run", wrong, *output)
+    assert (status, out) == (2, "")
+    assert err.endswith("5 problems\n")
+
+
+def test_a_mistake_in_the_last_scenario_is_found_before_the_first_runs(command, wrong, here):
+    status, out, _ = command("run", "own_workload", wrong)
+    assert (status, out) == (2, "")
+    assert not (here / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "nothing.yaml"], "there is no file 'nothing.yaml' here, known: inception_v3_100gpu, "),
+        (["run", "resnet50_16gp"], "there is no file 'resnet50_16gp' here, did you mean 'resnet50_16gpu'? known: "),
+        (["run", "."], "'.' is a directory, a file is wanted\n"),
+        (["run", "own_workload", "--set", "x"], "--set: 'x' names no key and value, write it like training.workers=32"),
+        (
+            ["run", "own_workload", "--set", "training.workers=5"],
+            "--set:1:18: 5 workers do not fit on the 4 ranks of topology star, at most 4 workers are possible\n"
+            "    training.workers=5\n"
+            "                     ^\n",
+        ),
+        (
+            ["run", "own_workload", "--topology", "{star: {hosts: 4, bandwidth: 1 Gb, latency: 1 us}}"],
+            "--topology:1:39: bandwidth: 'Gb' is a size, not a bandwidth",
+        ),
+        (["run", "own_workload", "--protocol", "tpc"], "--protocol:1:10: protocol is 'tpc', did you mean 'tcp'?"),
+        (["run", "own_workload", "--protocol", "{tcp"], "--protocol:1:14: a mapping '{' that is not closed"),
+        (["run", "own_workload", "-o", "/dev/null/x"], "/dev/null/x: cannot be written: Not a directory"),
+        (["check", "nothing.yaml"], "there is no file 'nothing.yaml' here"),
+        (["topology", "show", "fat_tre_k8"], "there is no file 'fat_tre_k8' here, did you mean 'fat_tree_k8'?"),
+        (["topology", "show", "{star: {host: 4}}"], "SPEC:1:"),
+        (["topology", "make", "{star: {hosts: 4}}", "-o", "x.txt"], "x.txt: 'x.txt' is no topology file by its suffix"),
+        (["topology", "make", "{star: {hosts: 4}}", "-o", "no/x.json"], "no/x.json: cannot write the topology: "),
+        (["workload", "from-profile", "nothing.json"], "nothing.json: no such file"),
+    ],
+)
+def test_what_is_said(command, here, arguments, said):
+    status, out, err = command(*arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["frobnicate"], "No such command 'frobnicate'."),
+        (["run", "--bogus", "x"], "No such option: --bogus"),
+        (["run"], "Missing argument"),
+        (["topology", "make", "{star: {hosts: 4}}"], "Missing option '--output'"),
+        (["workload", "from-profile", "x.json", "--rank", "-1"], "-1 is not in the range"),
+    ],
+)
+def test_a_command_that_there_is_not(command, arguments, said):
+    status, out, err = command(*arguments)
+    assert (status, out) == (2, "")
+    assert said in err
+
+
+@pytest.mark.parametrize("error", [StalledError("nothing can move any more"), InvariantError("a law does not hold")])
+def test_a_run_without_a_number_has_status_1(command, here, monkeypatch, error):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("simnet.experiment.run.run_scenario", fail)
+    assert command("run", "own_workload") == (1, "", f"{error}\n")
+    assert not (here / "results").exists()
+
+
+def test_in_a_process_of_its_own(process, wrong):
+    """The same through the real entry point: status 2, all on standard error, no traceback."""
+    done = process("run", wrong)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("5 problems\n")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_has_had_enough(environment, here):
+    """``simnet schema | head -1`` ends without a word."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "simnet.cli.main", "schema"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as writer:
+        assert writer.stdout is not None
+        assert writer.stderr is not None
+        assert writer.stdout.readline() == "{\n"
+        writer.stdout.close()
+        assert writer.stderr.read() == ""
+    assert writer.returncode in (0, 1)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")  # noqa: PTH110
+@pytest.mark.parametrize("arguments", [["schema"], ["topology", "show", "{star: {hosts: 4}}"]])
+def test_a_disk_that_is_full(environment, here, arguments):
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run(
+            [sys.executable, "-m", "simnet.cli.main", *arguments],
+            env=environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, "cannot write: No space left on device\n")
+
+
+def test_interrupted(environment, here):
+    """Ctrl-C: status 130, no traceback, nothing half written."""
+    settings = ["--set", "run.iterations=1000000", "--json"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "simnet.cli.main", "run", "own_workload", *settings],
+        env=environment,
+        cwd=here,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as runner:
+        time.sleep(4)
+        runner.send_signal(signal.SIGINT)
+        out, err = runner.communicate(timeout=60)
+    assert runner.returncode == 130
+    assert out == ""
+    assert "Traceback" not in err
+    assert list(here.iterdir()) == []
+
+
+def test_every_problem_of_every_file_is_said(command, here):
+    for name, text in (("a.yaml", "topology: 1\n"), ("b.json", "[1]")):
+        (here / name).write_text(text)
+    status, out, err = command("check", "a.yaml", "own_workload", "b.json")
+    assert status == 2
+    assert out.startswith("scenario own_workload")
+    assert "a.yaml:1:" in err
+    assert "b.json" in err
+
+
+def test_an_error_in_json_mode_is_no_json(command, wrong):
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(command("run", wrong, "--json").err)

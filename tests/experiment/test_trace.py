@@ -1,0 +1,76 @@
+"""A recorded trace is replayed as recorded, jitter and all."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+
+import simnet
+
+LAYERS = {"conv1": 9_408, "conv2": 36_864, "fc": 2_048_000}
+ITERATIONS = 6
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """Write a trace of one rank with random times and gaps; return its file and what each iteration lasted."""
+    random = np.random.default_rng(7)
+    rows, lasted, now = [], [], 100.0
+    for iteration in range(ITERATIONS):
+        begin = now
+        passes = [("forward", layer) for layer in LAYERS] + [("backward", layer) for layer in reversed(LAYERS)]
+        for number, (phase, layer) in enumerate([*passes, ("optimizer", "sgd")]):
+            now += random.exponential(1e-4) if number else 0.0
+            duration = random.lognormal(-6, 0.5)
+            rows.append(
+                [iteration, 0, layer, phase, now, duration, LAYERS.get(layer, "") if phase == "forward" else ""]
+            )
+            now += duration
+        lasted.append(now - begin)
+        now += 0.5  # what is between iterations belongs to none
+    file = tmp_path / "trace.csv"
+    with file.open("w", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow(["iteration", "rank", "layer", "phase", "start_s", "duration_s", "parameters"])
+        writer.writerows([[*row[:4], repr(float(row[4])), repr(float(row[5])), row[6]] for row in rows])
+    return file, np.array(lasted)
+
+
+def _scenario(file, workers=1, **run):
+    return {
+        "topology": {"star": {"hosts": workers}},
+        "protocol": "ideal",
+        "workload": {"trace": str(file), "batch_size": 32},
+        "run": {"iterations": ITERATIONS, "warmup": 0} | run,
+    }
+
+
+def test_on_one_worker_each_iteration_lasts_as_recorded(trace):
+    """Within 1e-9, one by one and all together."""
+    file, lasted = trace
+    result = simnet.run(_scenario(file))
+    np.testing.assert_allclose(result.iterations["iteration_time_s"], lasted, rtol=1e-9)
+    np.testing.assert_allclose(result.iterations["compute_time_s"], lasted, rtol=1e-9)
+    assert result.iterations["iteration_time_s"].sum() == pytest.approx(lasted.sum(), rel=1e-9)
+    assert result.about["simulated_s"] == pytest.approx(lasted.sum(), rel=1e-9)
+    assert result.summary.scaling_efficiency[0] == pytest.approx(1.0, rel=1e-12)
+
+
+def test_a_longer_run_begins_the_recording_anew(trace):
+    file, lasted = trace
+    result = simnet.run(_scenario(file, iterations=8, warmup=1))
+    expected = lasted[np.arange(9) % ITERATIONS]
+    np.testing.assert_allclose(result.iterations["compute_time_s"], expected, rtol=1e-9)
+    assert result.summary.compute_time_s[0] == pytest.approx(expected[1:].mean(), rel=1e-9)
+
+
+def test_on_several_workers_all_replay_it_and_communicate(trace):
+    """Compute as recorded on each; what is added is communication."""
+    file, lasted = trace
+    result = simnet.run(_scenario(file, workers=4))
+    for _, rows in result.iterations.groupby("rank"):
+        np.testing.assert_allclose(rows["compute_time_s"], lasted, rtol=1e-9)
+    assert (result.iterations["iteration_time_s"] >= result.iterations["compute_time_s"]).all()
+    assert result.collectives["size_bytes"].sum() == ITERATIONS * 4 * sum(LAYERS.values())
