@@ -5,8 +5,10 @@ What a command needs is imported inside of it, so that ``simnet --help`` answers
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -69,9 +71,10 @@ def main() -> None:
     except OSError as error:
         # Whoever reads a pipe may stop when they have had enough; that needs no words.
         if not isinstance(error, BrokenPipeError):
-            _complain(f"cannot write: {error.strerror or error}")
+            _complain(f"{error.filename or 'output'}: {error.strerror or error}")
         # Python would try once more, and complain, when it closes the output.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with suppress(io.UnsupportedOperation):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
 
 

@@ -18,13 +18,46 @@ from numpy.typing import NDArray
 
 from simnet.fabric.compiled import inlined, kernel
 from simnet.fabric.placement import Placement
-from simnet.fabric.spans import SPAN, cover, same_span, shift_span
+from simnet.fabric.spans import GAPS, PAUSE, SPAN, copy_span, cover, same_span, shift_span
 from simnet.fabric.tables import Table
 
 __all__ = ["Outcome", "Recurrence", "evaluate", "recurrence_of"]
 
 _LARGEST_OFFSET = 16  # firings that are remembered
 _SAME_SHIFT = 1e-14  # of the time: what rounding may make of equal shifts
+
+
+_LINE = np.dtype(
+    (
+        np.record,
+        [
+            ("source", np.int64),  # ranks
+            ("target", np.int64),
+            ("first_in", np.int64),  # dependencies
+            ("last_in", np.int64),
+            ("longer", np.int64),  # chunks, from the first, that hold one element more
+            ("turned", np.int64),  # of the chunk that the next firing carries
+            ("step", np.int64),
+            ("modulus", np.int64),
+            ("offset", np.int64),
+            ("width", np.int64),
+            ("reduce_firings", np.int64),
+        ],
+    )
+)
+
+_DURATION = np.dtype(
+    (
+        np.record,
+        [
+            ("lead", np.float64),  # from the start until the flow begins
+            ("flow", np.float64),  # until it has drained
+            ("way", np.float64),  # until it arrives
+            ("receive", np.float64),  # until it is taken in
+            ("reduce", np.float64),  # and reduced
+        ],
+    )
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +71,8 @@ class Recurrence:
     order : operations in an order that respects dependencies within a firing, shape (operations,)
     slots : firings that are remembered
     size_period : firings after which the sizes of all operations repeat
+    lines : what the loop over firings needs of each operation
+    durations : of a firing with so many longer chunks, shape (operations, 1 + most chunks in a firing)
     watched : resources that several operations use, whose caps fit together
     first_watch, watches : positions in `watched` that an operation uses, as compressed rows
     nodes, resources : all that the placement uses, sorted
@@ -48,6 +83,8 @@ class Recurrence:
     order: NDArray[np.int64]
     slots: int
     size_period: int
+    lines: Table
+    durations: Table
     watched: NDArray[np.int64]
     first_watch: NDArray[np.int64]
     watches: NDArray[np.int64]
@@ -116,6 +153,8 @@ def recurrence_of(placement: Placement, capacity: NDArray[np.float64], costs: Ta
         order=order,
         slots=1 + max(1, int(offsets.max(initial=0))),
         size_period=_size_period(operations),
+        lines=_lines(operations),
+        durations=_durations(operations, costs, 1.0 / fastest),
         watched=watched,
         first_watch=np.concatenate([[0], np.cumsum(np.bincount(hops["flow"][watching], minlength=count))]),
         watches=np.searchsorted(watched, hops["resource"][watching]),
@@ -155,13 +194,13 @@ def evaluate(
     shape = (recurrence.slots, count)
     drained, delivered = np.zeros(shape), np.zeros(shape)
     spans = np.zeros(ranks + len(recurrence.watched), SPAN)
-    spans["end"] = spans["forgotten"] = -math.inf
+    spans["end"] = spans["pause_end"] = spans["forgotten"] = -math.inf
     firings = int(operations["firings"][0])
     simulated = _fire(
-        operations,
+        recurrence.lines.copy(),
+        recurrence.durations,
         placement.dependencies,
-        costs,
-        recurrence.s_per_byte,
+        np.ascontiguousarray(operations["each_setup"]),
         recurrence.order,
         gate_s,
         first_setup_s,
@@ -172,9 +211,11 @@ def evaluate(
         np.zeros(count),
         np.zeros(count),
         spans,
+        np.zeros((len(spans), GAPS), PAUSE),
         np.zeros(shape),
         np.zeros(shape),
         np.zeros_like(spans),
+        np.zeros((len(spans), GAPS), PAUSE),
         np.zeros(len(spans)),
         firings,
         recurrence.size_period if skip_periods else 0,
@@ -190,12 +231,11 @@ def evaluate(
     hops = placement.hops
     busy[np.searchsorted(recurrence.resources, hops["resource"])] = own[hops["flow"]]
     busy[np.searchsorted(recurrence.resources, recurrence.watched)] = spans["busy"][ranks:]
-    gap_end = np.where(spans["gaps"] > 0, spans["gap_end"][:, 0], -math.inf)
     return Outcome(
         complete,
         np.array(spans["busy"][:ranks]),
         np.array(spans["end"][:ranks]),
-        gap_end[:ranks],
+        np.array(spans["pause_end"][:ranks]),
         busy,
         simulated * count,
     )
@@ -256,12 +296,40 @@ def _size_period(operations: Table) -> int:
     return math.lcm(*np.unique(modulus // np.gcd(modulus, step)).tolist())
 
 
+def _lines(operations: Table) -> Table:
+    lines = np.zeros(len(operations), _LINE)
+    for column in ("source", "target", "first_in", "longer", "reduce_firings"):
+        lines[column] = operations[column]
+    lines["last_in"] = operations["first_in"] + operations["ins"]
+    lines["modulus"] = operations["chunk_modulus"]
+    lines["step"] = operations["chunk_step"] % operations["chunk_modulus"]
+    lines["turned"] = operations["chunk_first"] % operations["chunk_modulus"]
+    lines["offset"], lines["width"] = operations["chunk_offset"], operations["chunk_width"]
+    return lines
+
+
+def _durations(operations: Table, costs: Table, s_per_byte: NDArray[np.float64]) -> Table:
+    most = int(np.where(operations["longer"] > 0, operations["chunk_width"], 0).max())
+    durations = np.zeros((len(operations), most + 1), _DURATION)
+    cost = costs[operations["cost"]]
+    for carried in range(most + 1):
+        size = operations["chunk_bytes"] + carried * operations["element_bytes"]
+        paying = np.minimum(size, cost["pipeline_bytes"])
+        one = durations[:, carried]
+        one["lead"] = cost["send"] + cost["send_per_byte"] * paying
+        one["flow"] = size * s_per_byte
+        one["way"] = operations["latency"] + operations["forward_per_byte"] * np.minimum(size, cost["packet_bytes"])
+        one["receive"] = cost["receive"] + cost["receive_per_byte"] * paying
+        one["reduce"] = cost["reduce_per_byte"] * size
+    return durations
+
+
 @kernel
 def _fire(
-    operations: Table,
+    lines: Table,
+    durations: Table,
     dependencies: Table,
-    costs: Table,
-    s_per_byte: NDArray[np.float64],
+    each_setup_s: NDArray[np.float64],
     order: NDArray[np.int64],
     gate_s: NDArray[np.float64],
     first_setup_s: NDArray[np.float64],
@@ -272,9 +340,11 @@ def _fire(
     arrived: NDArray[np.float64],
     free_at: NDArray[np.float64],
     spans: Table,
+    pauses: Table,
     old_drained: NDArray[np.float64],
     old_delivered: NDArray[np.float64],
     old_spans: Table,
+    old_pauses: Table,
     frontier: NDArray[np.float64],
     firings: int,
     size_period: int,
@@ -292,14 +362,14 @@ def _fire(
         now = firing % slots
         earlier = (firing - 1) % slots
         for row in order:
-            operation = operations[row]
-            cost = costs[operation.cost]
-            start = gate_s[operation.source]
-            setup = first_setup_s[row]
+            line = lines[row]
             if firing > 0:
                 start = drained[earlier, row]
-                setup = operation.each_setup
-            for edge in range(operation.first_in, operation.first_in + operation.ins):
+                setup = each_setup_s[row]
+            else:
+                start = gate_s[line.source]
+                setup = first_setup_s[row]
+            for edge in range(line.first_in, line.last_in):
                 dependency = dependencies[edge]
                 needed = firing - dependency.offset
                 if needed >= 0:
@@ -307,32 +377,34 @@ def _fire(
                         start = max(start, delivered[needed % slots, dependency.before] + dependency.delay)
                     else:
                         start = max(start, drained[needed % slots, dependency.before] + dependency.delay)
-            size = operation.chunk_bytes
-            if operation.longer > 0:
-                turned = (operation.chunk_first + firing * operation.chunk_step) % operation.chunk_modulus
-                carried = min(max(operation.longer - operation.chunk_offset - turned, 0), operation.chunk_width)
-                size += carried * operation.element_bytes
-            paying = min(size, cost.pipeline_bytes)
-            begin = start + (cost.send + cost.send_per_byte * paying) + setup
-            end = begin + size * s_per_byte[row]
-            arrival = end + operation.latency + operation.forward_per_byte * min(size, cost.packet_bytes)
-            work = cost.receive + cost.receive_per_byte * paying
-            if firing < operation.reduce_firings:
-                work += cost.reduce_per_byte * size
-            arrival = max(arrival, arrived[row])
-            arrived[row] = arrival
-            taken = arrival
+            carried = 0
+            if line.longer > 0:
+                carried = min(max(line.longer - line.offset - line.turned, 0), line.width)
+                line.turned += line.step
+                if line.turned >= line.modulus:
+                    line.turned -= line.modulus
+            duration = durations[row, carried]
+            begin = start + duration.lead + setup
+            end = begin + duration.flow
+            # Firings never overtake each other.
+            taken = max(end + duration.way, arrived[row])
+            arrived[row] = taken
+            work = duration.receive
+            if firing < line.reduce_firings:
+                work += duration.reduce
             if work > 0.0:
-                taken = max(arrival, free_at[row]) + work
+                taken = max(taken, free_at[row]) + work
                 free_at[row] = taken
             if firing > 0:
                 taken = max(taken, delivered[earlier, row])
             drained[now, row] = end
             delivered[now, row] = taken
-            if not cover(spans, operation.source, start, taken) or not cover(spans, operation.target, start, taken):
+            if not cover(spans, pauses, line.source, start, taken):
+                return -1
+            if not cover(spans, pauses, line.target, start, taken):
                 return -1
             for watch in range(first_watch[row], first_watch[row + 1]):
-                if size > 0.0 and not cover(spans, ranks + watches[watch], begin, end):
+                if duration.flow > 0.0 and not cover(spans, pauses, ranks + watches[watch], begin, end):
                     return -1
         simulated += 1
         firing += 1
@@ -342,21 +414,23 @@ def _fire(
             shift = drained[now, 0] - old_drained[(snapshot_at - 1) % slots, 0]
             period = firing - snapshot_at
             if _has_shifted(drained, delivered, old_drained, old_delivered, firing, snapshot_at, shift) and (
-                _spans_have_shifted(operations, first_watch, watches, drained, spans, old_spans, frontier, now, ranks, shift)
+                _spans_have_shifted(
+                    lines, first_watch, watches, drained, spans, pauses, old_spans, old_pauses, frontier, now, ranks, shift
+                )
             ):
-                ahead = (_last_of_kind(operations, costs, snapshot_at, firing, firings) - firing) // period
+                ahead = (_last_of_kind(lines, durations, snapshot_at, firing, firings) - firing) // period
                 if ahead > 0:
-                    _jump(drained, delivered, arrived, free_at, spans, old_spans, ahead, shift, period)
+                    _jump(drained, delivered, arrived, free_at, spans, pauses, old_spans, ahead, shift, period)
                     firing += ahead * period
                 snapshot_at = -1
         if snapshot_at < 0 or firing >= 2 * snapshot_at:
             snapshot_at = firing
             for slot in range(slots):
-                for row in range(len(operations)):
+                for row in range(len(lines)):
                     old_drained[slot, row] = drained[slot, row]
                     old_delivered[slot, row] = delivered[slot, row]
             for row in range(len(spans)):
-                old_spans[row] = spans[row]
+                copy_span(spans, pauses, old_spans, old_pauses, row)
     return simulated
 
 
@@ -387,12 +461,14 @@ def _has_shifted(
 
 @inlined
 def _spans_have_shifted(
-    operations: Table,
+    lines: Table,
     first_watch: NDArray[np.int64],
     watches: NDArray[np.int64],
     drained: NDArray[np.float64],
     spans: Table,
+    pauses: Table,
     old_spans: Table,
+    old_pauses: Table,
     frontier: NDArray[np.float64],
     now: int,
     ranks: int,
@@ -401,27 +477,28 @@ def _spans_have_shifted(
     """Tell whether what later firings can still change of the spans has shifted as well."""
     for row in range(len(frontier)):
         frontier[row] = np.inf
-    for row in range(len(operations)):
+    for row in range(len(lines)):
         # What starts later starts after this firing has drained.
         earliest = drained[now, row]
-        source, target = operations[row].source, operations[row].target
+        source, target = lines[row].source, lines[row].target
         frontier[source] = min(frontier[source], earliest)
         frontier[target] = min(frontier[target], earliest)
         for watch in range(first_watch[row], first_watch[row + 1]):
             frontier[ranks + watches[watch]] = min(frontier[ranks + watches[watch]], earliest)
     for row in range(len(spans)):
-        if not same_span(spans, old_spans, row, frontier[row], shift, _SAME_SHIFT * abs(drained[now, 0])):
+        slack = _SAME_SHIFT * abs(drained[now, 0])
+        if not same_span(spans, pauses, old_spans, old_pauses, row, frontier[row], shift, slack):
             return False
     return True
 
 
 @inlined
-def _last_of_kind(operations: Table, costs: Table, old_firing: int, firing: int, firings: int) -> int:
+def _last_of_kind(lines: Table, durations: Table, old_firing: int, firing: int, firings: int) -> int:
     """Return up to which firing those since the snapshot repeat: before the last, and before reducing ends."""
     limit = firings - 1
-    for row in range(len(operations)):
-        reducing = operations[row].reduce_firings
-        if costs[operations[row].cost].reduce_per_byte > 0.0 and reducing > old_firing:
+    for row in range(len(lines)):
+        reducing = lines[row].reduce_firings
+        if durations[row, 0].reduce > 0.0 and reducing > old_firing:
             limit = min(limit, reducing if reducing >= firing else firing)
     return limit
 
@@ -433,6 +510,7 @@ def _jump(
     arrived: NDArray[np.float64],
     free_at: NDArray[np.float64],
     spans: Table,
+    pauses: Table,
     old_spans: Table,
     periods: int,
     shift: float,
@@ -457,4 +535,4 @@ def _jump(
             drained[slot, row] += by
             delivered[slot, row] += by
     for row in range(len(spans)):
-        shift_span(spans, row, by, periods * (spans[row].busy - old_spans[row].busy))
+        shift_span(spans, pauses, row, by, periods * (spans[row].busy - old_spans[row].busy))

@@ -7,7 +7,7 @@ import numpy as np
 from simnet.fabric.compiled import inlined
 from simnet.fabric.tables import Table
 
-__all__ = ["GAPS", "SPAN", "cover", "same_span", "shift_span"]
+__all__ = ["GAPS", "PAUSE", "SPAN", "copy_span", "cover", "same_span", "shift_span"]
 
 GAPS = 16
 """Pauses that are remembered, as an interval that comes late may fill them."""
@@ -18,82 +18,97 @@ SPAN = np.dtype(
         [
             ("busy", np.float64),  # length of the union
             ("end", np.float64),  # of the last interval
-            ("gaps", np.int64),  # pauses remembered, the latest first
+            ("pause_end", np.float64),  # of the latest pause
             ("forgotten", np.float64),  # end of the latest pause that is not remembered any more
-            ("gap_start", np.float64, (GAPS,)),
-            ("gap_end", np.float64, (GAPS,)),
+            ("gaps", np.int64),  # pauses remembered
         ],
     )
 )
 
+PAUSE = np.dtype((np.record, [("start", np.float64), ("end", np.float64)]))
+"""A pause; those of a span are a row of a table with `GAPS` columns, the latest first."""
+
 
 @inlined
-def cover(spans: Table, row: int, start: float, end: float) -> bool:
+def cover(spans: Table, pauses: Table, row: int, start: float, end: float) -> bool:
     """Add an interval to a union; return False where it falls into a pause that was forgotten."""
     span = spans[row]
-    if start > span.end:
-        # The first pause lasts from the beginning of time.
-        if span.gaps == GAPS:
-            span.forgotten = span.gap_end[GAPS - 1]
-            span.gaps -= 1
-        for gap in range(span.gaps, 0, -1):
-            span.gap_start[gap] = span.gap_start[gap - 1]
-            span.gap_end[gap] = span.gap_end[gap - 1]
-        span.gap_start[0] = span.end
-        span.gap_end[0] = start
-        span.gaps += 1
-        span.busy += end - start
-        span.end = end
-        return True
-    if end > span.end:
-        span.busy += end - span.end
-        span.end = end
-    if start >= span.gap_end[0]:
-        return True
-    return _fill(spans, row, start, end)
+    if start <= span.end:
+        if end > span.end:
+            span.busy += end - span.end
+            span.end = end
+        if start >= span.pause_end:
+            return True
+        return _fill(spans, pauses, row, start, end)
+    # The first pause lasts from the beginning of time.
+    if span.gaps == GAPS:
+        span.forgotten = pauses[row, GAPS - 1].end
+        span.gaps -= 1
+    _insert(pauses, row, 0, span.gaps, span.end, start)
+    span.gaps += 1
+    span.pause_end = start
+    span.busy += end - start
+    span.end = end
+    return True
 
 
 @inlined
-def _fill(spans: Table, row: int, start: float, end: float) -> bool:
+def _insert(pauses: Table, row: int, at: int, count: int, start: float, end: float) -> None:
+    for gap in range(count, at, -1):
+        pauses[row, gap].start = pauses[row, gap - 1].start
+        pauses[row, gap].end = pauses[row, gap - 1].end
+    pauses[row, at].start = start
+    pauses[row, at].end = end
+
+
+@inlined
+def _fill(spans: Table, pauses: Table, row: int, start: float, end: float) -> bool:
     """Take an interval out of the pauses."""
     span = spans[row]
     if start < span.forgotten:
         return False
     gap = 0
     while gap < span.gaps:
-        low, high = max(start, span.gap_start[gap]), min(end, span.gap_end[gap])
+        pause = pauses[row, gap]
+        low, high = max(start, pause.start), min(end, pause.end)
         if low >= high:
             gap += 1
             continue
         span.busy += high - low
-        if low > span.gap_start[gap] and high < span.gap_end[gap]:
+        if low > pause.start and high < pause.end:
             # It splits in two, and there may be no room for both.
             if span.gaps == GAPS:
                 return False
-            for later in range(span.gaps, gap + 1, -1):
-                span.gap_start[later] = span.gap_start[later - 1]
-                span.gap_end[later] = span.gap_end[later - 1]
-            span.gap_start[gap + 1] = span.gap_start[gap]
-            span.gap_end[gap + 1] = low
-            span.gap_start[gap] = high
+            _insert(pauses, row, gap + 1, span.gaps, pause.start, low)
+            pause.start = high
             span.gaps += 1
             gap += 2
-        elif low > span.gap_start[gap]:
-            span.gap_end[gap] = low
+        elif low > pause.start:
+            pause.end = low
             gap += 1
-        elif high < span.gap_end[gap]:
-            span.gap_start[gap] = high
+        elif high < pause.end:
+            pause.start = high
             gap += 1
         else:
             for later in range(gap, span.gaps - 1):
-                span.gap_start[later] = span.gap_start[later + 1]
-                span.gap_end[later] = span.gap_end[later + 1]
+                pauses[row, later].start = pauses[row, later + 1].start
+                pauses[row, later].end = pauses[row, later + 1].end
             span.gaps -= 1
+    span.pause_end = pauses[row, 0].end if span.gaps > 0 else -np.inf
     return True
 
 
 @inlined
-def same_span(spans: Table, old_spans: Table, row: int, frontier: float, shift: float, slack: float) -> bool:
+def same_span(
+    spans: Table,
+    pauses: Table,
+    old_spans: Table,
+    old_pauses: Table,
+    row: int,
+    frontier: float,
+    shift: float,
+    slack: float,
+) -> bool:
     """Tell whether a span is an older one moved by `shift`, as far as intervals from `frontier` on can change it."""
     span, old = spans[row], old_spans[row]
     if span.end == -np.inf and old.end == -np.inf:
@@ -101,22 +116,31 @@ def same_span(spans: Table, old_spans: Table, row: int, frontier: float, shift: 
     if abs(span.end - old.end - shift) > slack:
         return False
     gap = 0
-    while gap < span.gaps and span.gap_end[gap] > frontier:
-        if gap >= old.gaps or abs(span.gap_end[gap] - old.gap_end[gap] - shift) > slack:
+    while gap < span.gaps and pauses[row, gap].end > frontier:
+        if gap >= old.gaps or abs(pauses[row, gap].end - old_pauses[row, gap].end - shift) > slack:
             return False
-        if abs(span.gap_start[gap] - old.gap_start[gap] - shift) > slack:
+        if abs(pauses[row, gap].start - old_pauses[row, gap].start - shift) > slack:
             return False
         gap += 1
-    return not (gap < old.gaps and old.gap_end[gap] > frontier - shift + slack)
+    return not (gap < old.gaps and old_pauses[row, gap].end > frontier - shift + slack)
 
 
 @inlined
-def shift_span(spans: Table, row: int, by: float, busy: float) -> None:
+def copy_span(spans: Table, pauses: Table, to_spans: Table, to_pauses: Table, row: int) -> None:
+    """Copy a span."""
+    to_spans[row] = spans[row]
+    for gap in range(spans[row].gaps):
+        to_pauses[row, gap] = pauses[row, gap]
+
+
+@inlined
+def shift_span(spans: Table, pauses: Table, row: int, by: float, busy: float) -> None:
     """Move a span, which has `busy` more behind it."""
     span = spans[row]
     span.busy += busy
     span.end += by
+    span.pause_end += by
     span.forgotten += by
     for gap in range(span.gaps):
-        span.gap_start[gap] += by
-        span.gap_end[gap] += by
+        pauses[row, gap].start += by
+        pauses[row, gap].end += by

@@ -7,12 +7,10 @@ import io
 import json
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
 
-from simnet.cli.main import main
 from simnet.experiment.columns import columns_as_markdown
 from simnet.traffic import COLLECTIVES
 from simnet.workload import DTYPE_BYTES
@@ -22,17 +20,9 @@ KEYS = ["size_bytes", "time_us", "algbw_GBps", "busbw_GBps", "bound_time_us", "s
 
 
 @pytest.fixture
-def collective(monkeypatch, capsys):
+def collective(command):
     """Run the command; return exit status, standard output and standard error."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["simnet", "collective", *arguments])
-        with pytest.raises(SystemExit) as left:
-            main()
-        out, err = capsys.readouterr()
-        return int(left.value.code or 0), out, err
-
-    return run
+    return lambda *arguments: command("collective", *arguments)
 
 
 def on_star(*arguments: str) -> list[str]:
@@ -159,7 +149,7 @@ def test_the_help_names_every_collective_and_every_type(collective):
         assert word in out
 
 
-# -- docs/collective.md -------------------------------------------------------------------------------------------------
+# -- docs/collective.md ------------------------------------------------------------------------------------------
 
 PAGE = (Path(__file__).parents[2] / "docs" / "collective.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```console\n\$ simnet collective (.*?)\n(.*?)```", PAGE, re.DOTALL)

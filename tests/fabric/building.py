@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simnet.fabric.fluid import FluidFabric, Play
+from simnet.fabric.fluid import FluidFabric
+from simnet.fabric.play import Play
 from simnet.traffic import Partition, Schedule, ScheduleBuilder
 
 

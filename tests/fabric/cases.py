@@ -13,13 +13,18 @@ import simpy
 from hypothesis import strategies as st
 
 from simnet.errors import DeadlockError
-from simnet.fabric.fluid import FluidFabric, Play
+from simnet.fabric.fluid import EngineSettings, FluidFabric
 from simnet.fabric.network import Network
+from simnet.fabric.play import Play
 from simnet.protocols import FlowProtocol
 from simnet.topology import Topology
-from simnet.traffic import Kind, Partition, Schedule, ScheduleBuilder, Until, check_deadlock
+from simnet.traffic import Kind, Partition, Schedule, ScheduleBuilder, Until, check_deadlock, ring_all_reduce
 
 from .reference import Costs, Path, Player, Reference
+
+
+PLAIN = EngineSettings(recurrence=False, skip_periods=False, local_repair=False)
+"""Every event is played, and every change of rates solved for a whole component."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ def trees(draw, numbers: Numbers) -> Topology:
             bandwidth, latency = numbers.positive(4.0), numbers.maybe(0.7 if numbers.ties else 1.0, 0.2)
             graph.add_edge(*ends, bandwidth_bytes_per_s=bandwidth, latency_s=latency, kind=kind)
 
-    switches = draw(st.integers(1, 3))
+    switches = draw(st.sampled_from([1, 1, 2, 3]))
     for switch in range(switches):
         graph.add_node(f"switch{switch}", kind="switch")
         if switch:
@@ -186,7 +191,36 @@ def random_protocol(numbers: Numbers, *, servers: bool) -> tuple[FlowProtocol, f
 
 @st.composite
 def schedules(draw, numbers: Numbers, ranks: int, *, servers: bool) -> Schedule:
-    """Draw a live marked graph: sends of chunks or of fixed sizes, calculations, dependencies with any offset."""
+    """Draw a live schedule: a ring, rounds in which each rank sends to another, or any graph."""
+    random, kind = numbers.random, draw(st.sampled_from(["graph", "graph", "ring", "rounds"]))
+    if kind == "ring":
+        elements, divisible = random.randint(0, 30), random.random() < 0.5
+        return ring_all_reduce(ranks, elements, numbers.positive(0.5), divisible=divisible)
+    return draw(rounds(numbers, ranks) if kind == "rounds" and ranks > 1 else graphs(numbers, ranks, servers=servers))
+
+
+@st.composite
+def rounds(draw, numbers: Numbers, ranks: int) -> Schedule:
+    """Draw sends that share no rank at either end, all with the same repeat: what can be played as a recurrence."""
+    random, chunks = numbers.random, numbers.random.randint(1, 4)
+    build = ScheduleBuilder("rounds", ranks, Partition(random.randint(0, 30), numbers.positive(0.5), chunks))
+    shift, repeat = random.randint(1, ranks - 1), random.choice([1, 2, 5, 12])
+    for rank in range(ranks):
+        chunk, step, reduce = random.randrange(chunks), random.choice([0, 1, -1]), random.randint(0, repeat)
+        build.send(rank, (rank + shift) % ranks, repeat=repeat, chunk=chunk, step=step, reduce=reduce)
+    live: list[tuple] = []
+    for _ in range(draw(st.integers(0, 6))):
+        before, after = random.sample(range(ranks), 2)
+        until = random.choice([Until.DRAINED, Until.DELIVERED])
+        wait = (before, after, random.randint(0, 3), until, numbers.maybe(0.3, 0.5))
+        if _is_live(build, [*live, wait]):
+            live.append(wait)
+    return _with(build, live)
+
+
+@st.composite
+def graphs(draw, numbers: Numbers, ranks: int, *, servers: bool) -> Schedule:
+    """Draw a marked graph: sends of chunks or of fixed sizes, calculations, dependencies with any offset."""
     random = numbers.random
     partition = Partition(random.randint(0, 30), numbers.positive(0.5), random.randint(1, 4), random.random() < 0.3)
     build = ScheduleBuilder("random", ranks, partition)
@@ -390,7 +424,7 @@ def play_compiled(
     case: Case,
     start_s: float = 0.0,
     *,
-    full_solves: bool = False,
+    engine: EngineSettings = EngineSettings(),
     look: Callable[[FluidFabric], None] | None = None,
 ) -> tuple[Outcome, FluidFabric]:
     """Play a case by `FluidFabric`, with a SimPy process for everything that happens.
@@ -400,14 +434,12 @@ def play_compiled(
     case : Case
     start_s : float
         When all this begins [s].
-    full_solves : bool
-        Solve whole components at every change, instead of repairing rates around it.
+    engine : EngineSettings
     look : callable
         Called with the fabric whenever there is noise.
     """
     env = simpy.Environment(start_s)
-    fabric = FluidFabric(env, case.network, case.reduce_s_per_byte)
-    fabric._tables.clock["full_solves"] = full_solves
+    fabric = FluidFabric(env, case.network, case.reduce_s_per_byte, engine)
     plays: dict[int, Play] = {}
 
     def begin(index: int) -> Generator[simpy.Event, object, None]:

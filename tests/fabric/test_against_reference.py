@@ -5,15 +5,17 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from .cases import Case, cases, play_compiled, play_reference
+from simnet.fabric.fluid import EngineSettings
+
+from .cases import PLAIN, Case, cases, play_compiled, play_reference
 
 
 def require_same(case: Case) -> None:
     """Completion of each rank, bytes and busy time of each resource, transfers of each node: within 1e-9."""
     expected = play_reference(case)
     close = {"rel": 1e-9, "abs": 1e-9}
-    for full_solves in (False, True):
-        found, fabric = play_compiled(case, full_solves=full_solves)
+    for engine in (EngineSettings(), PLAIN):
+        found, fabric = play_compiled(case, engine=engine)
         for play, durations in enumerate(expected.durations):
             assert found.durations[play] == pytest.approx(durations, **close), f"play {play}"
         assert found.carried == pytest.approx(expected.carried, **close)
