@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check lint results compile-time clean
+.PHONY: demo test check lint results docs compile-time clean
 
 # The main job: 100 GPUs over RDMA and IPoIB (100 Gbit/s InfiniBand) and over TCP (10 Gbit/s Ethernet).
 demo: $(VENV)/.installed
@@ -22,6 +22,10 @@ check: lint test
 # The tables and pictures that README and docs show.
 results: $(VENV)/.installed
 	$(BIN)/python results/make.py
+
+# What README and docs show of the code, and what the commands on them print.
+docs: $(VENV)/.installed
+	$(BIN)/python docs/make.py
 
 compile-time: $(VENV)/.installed
 	SIMNET_CACHE_DIR=$$(mktemp -d) $(BIN)/python -c "from simnet.fabric.warm_up import compile_kernels; print(f'kernels compiled in {compile_kernels(print):.1f} s')"

@@ -76,7 +76,7 @@ def run_scenario(scenario: Scenario, compiling_s: float = 0.0) -> Result:
     began = time.perf_counter()
     env = simpy.Environment()
     network = Network(scenario.topology, scenario.protocol, scenario.run.seed)
-    fabric = FluidFabric(env, network)
+    fabric = FluidFabric(env, network, engine=scenario.engine)
     recorder = Recorder()
     job = start_job(env, fabric, recorder, scenario.job, scenario.run)
     started = _Counters(fabric)
@@ -101,6 +101,7 @@ def run_scenario(scenario: Scenario, compiling_s: float = 0.0) -> Result:
         "seed": scenario.run.seed,
         "protocol": scenario.protocol.name,
         "messages": fabric.messages,
+        "messages_simulated": fabric.simulated_messages,
         "rate_solves": fabric.solves,
         "simulated_s": float(env.now),
         "compiling_s": compiling_s,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import stat
 import sys
 import tempfile
 import time
@@ -38,8 +39,9 @@ def cache_folder() -> Path:
     where neither can be written, below the system's folder for temporary files.
     """
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    for source in sorted(Path(__file__).parent.resolve().glob("*.py")):
+        # numba compiles again what lies elsewhere or has another date, so that is another folder too.
+        digest.update(f"{source}\0{source.stat().st_mtime_ns}\0".encode() + source.read_bytes() + b"\0")
     cpu = f"{_config.CPU_NAME} {_config.CPU_FEATURES}" if _config.CPU_NAME else _host_cpu()
     for part in (numba.__version__, llvmlite.__version__, platform.python_version(), cpu):
         digest.update(str(part).encode() + b"\0")
@@ -109,16 +111,32 @@ def _host_cpu() -> str:
 
 
 def _writable_root() -> Path:
-    chosen = os.environ.get("SIMNET_CACHE_DIR")
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "simnet"
-    for root in ([Path(chosen)] if chosen else []) + [home]:
+    chosen, caches = os.environ.get("SIMNET_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")
+    # Where the system does not know the user, `~` stays as it is, and is no folder.
+    home = Path(caches) if caches else Path(os.path.expanduser("~"), ".cache")  # noqa: PTH111
+    for root in ([Path(chosen)] if chosen else []) + ([home / "simnet"] if home.is_absolute() else []):
         try:
             root.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=root):
                 return root
         except OSError:
             continue
-    return Path(tempfile.gettempdir()) / f"simnet-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    return _own_temporary_folder()
+
+
+def _own_temporary_folder() -> Path:
+    """Return a folder below the system's for temporary files into which nobody else can have put anything to be run."""
+    if sys.platform == "win32":
+        return Path(tempfile.gettempdir()) / "simnet"
+    folder = Path(tempfile.gettempdir()) / f"simnet-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileExistsError:
+        return Path(tempfile.mkdtemp(prefix="simnet-"))
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+        return Path(tempfile.mkdtemp(prefix="simnet-"))
+    return folder
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import simpy
@@ -25,32 +24,14 @@ from simnet.fabric.network import Network
 from simnet.fabric.placement import LOCAL, REMOTE, Placement, place
 from simnet.fabric.play import Play
 from simnet.fabric.recurrence import Outcome, Recurrence, evaluate, recurrence_of
+from simnet.fabric.settings import EngineSettings
 from simnet.fabric.slots import Slots, enlarge, enlarge_events
 from simnet.fabric.stall import describe_stall
 from simnet.fabric.tables import Table, Tables, make_tables
 from simnet.traffic.deadlock import check_deadlock
 from simnet.traffic.schedule import Schedule
 
-__all__ = ["EngineSettings", "FluidFabric"]
-
-
-@dataclass(frozen=True)
-class EngineSettings:
-    """Ways of the engine to be fast; all give the same times within 1e-9.
-
-    Parameters
-    ----------
-    recurrence : bool
-        Play schedules that share nothing as a max-plus recurrence.
-    skip_periods : bool
-        Skip whole periods of a recurrence.
-    local_repair : bool
-        Solve rates again only around what changed; otherwise for whole connected components.
-    """
-
-    recurrence: bool = True
-    skip_periods: bool = True
-    local_repair: bool = True
+__all__ = ["FluidFabric"]
 
 
 class FluidFabric:
@@ -70,7 +51,7 @@ class FluidFabric:
         env: simpy.Environment,
         network: Network,
         reduce_s_per_byte: float = 0.0,
-        engine: EngineSettings = EngineSettings(),  # noqa: B008 (frozen)
+        engine: EngineSettings = EngineSettings(),
     ) -> None:
         self.env = env
         self.network = network
@@ -215,9 +196,10 @@ class FluidFabric:
         """
         self._require_playing(play)
         self._catch_up()
-        self._play_events_of(np.asarray(resources), np.empty(0, np.int64))
+        used = np.asarray(resources, dtype=np.int64)
+        self._play_events_of(used, np.empty(0, np.int64))
         self._play_events(play)
-        np.add.at(self._resource_users, np.asarray(resources), 1)
+        np.add.at(self._resource_users, used, 1)
         first = self._slots["hops"].take(len(resources))
         self._tables = enlarge(self._tables, hops=self._slots["hops"].used)
         row = play.rows["operations"] + operation
@@ -441,7 +423,7 @@ class FluidFabric:
                 foreseen.recurrence,
                 self._tables.costs,
                 foreseen.gate_s,
-                foreseen.first_setup_s,
+                placement.operations["first_setup"] + foreseen.first_setup_s,
                 skip_periods=self._engine.skip_periods,
             )
             if usual:
@@ -607,7 +589,9 @@ class FluidFabric:
         elif horizon < math.inf:
             self._wake_at(horizon)
         else:
+            # What is foreseen waits for ranks that never join; its other ranks go as far as they can.
             self._play_all_events()
+            self._advance(math.inf)
             raise StalledError(describe_stall(self._tables, list(self._playing.values()), self._base))
 
     def _advance(self, until: float) -> int:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from simnet.errors import InputError, KeyPath, Problem
+from simnet.fabric.settings import EngineSettings
 from simnet.protocols import FlowProtocol
 from simnet.scenario.build import (
     build_protocol,
@@ -189,6 +190,7 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
         protocol=protocol,
         job=JobSettings("train", workload, training),
         run=build_run(spec.run),
+        engine=EngineSettings(**dict(spec.engine)),
         baseline_samples_per_s=spec.baseline.samples_per_s if spec.baseline is not None else None,
         resolved=_resolved(spec, protocol, training.workers, folder),
     )

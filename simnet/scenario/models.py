@@ -19,6 +19,7 @@ from simnet.workload import GRADIENT_DTYPES, PRECISIONS
 __all__ = [
     "ArchitectureSpec",
     "BaselineSpec",
+    "EngineSpec",
     "JitterSpec",
     "RunSpec",
     "ScenarioSpec",
@@ -196,6 +197,18 @@ class RunSpec(Section):
     seed: Annotated[int, Whole(0, 2**53)] = Field(0, description="Seed of all random streams.")
 
 
+class EngineSpec(Section):
+    """Ways of the engine to be fast; with and without them times agree within 1e-9."""
+
+    recurrence: Annotated[bool, Flag()] = Field(
+        True, description="Play exchanges that share nothing as a recurrence, without events."
+    )
+    skip_periods: Annotated[bool, Flag()] = Field(True, description="Skip whole periods of a recurrence.")
+    local_repair: Annotated[bool, Flag()] = Field(
+        True, description="Solve rates again only around what changed, not for whole connected components."
+    )
+
+
 class BaselineSpec(Section):
     """What speedup refers to."""
 
@@ -218,6 +231,7 @@ class ScenarioSpec(Section):
     workload: WorkloadSpec = Field(description="What is trained, and how long it computes.")
     training: TrainingSpec = Field(default_factory=TrainingSpec, description="Who trains, and how they keep in step.")
     run: RunSpec = Field(default_factory=RunSpec, description="How long is simulated and measured.")
+    engine: EngineSpec = Field(default_factory=EngineSpec, description="How the engine works; changes no result.")
     baseline: BaselineSpec | None = Field(
         None,
         description="What speedup refers to; one worker of the fastest group without communication where not given.",

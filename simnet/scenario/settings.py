@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from simnet.fabric.settings import EngineSettings
 from simnet.protocols import FlowProtocol
 from simnet.topology import Topology
 from simnet.training.settings import JobSettings, RunSettings
@@ -27,6 +28,7 @@ class Scenario:
     protocol : FlowProtocol
     job : JobSettings
     run : RunSettings
+    engine : EngineSettings
     baseline_samples_per_s : float or None
         Throughput that counts as speedup 1 [samples/s]; None: one worker without communication.
     resolved : dict
@@ -40,5 +42,6 @@ class Scenario:
     protocol: FlowProtocol
     job: JobSettings
     run: RunSettings
+    engine: EngineSettings
     baseline_samples_per_s: float | None
     resolved: dict[str, Any]

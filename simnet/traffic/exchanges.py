@@ -43,7 +43,7 @@ def direct_all_to_all(ranks: int, elements: int, element_bytes: float, *, divisi
     if ranks > 1:
         source, target = between_all(ranks)
         build.send(source, target, chunk=target * ranks + source)
-    return build.schedule()
+    return build.schedule(joint=True)
 
 
 def pairwise_all_to_all(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
@@ -70,7 +70,7 @@ def pairwise_all_to_all(ranks: int, elements: int, element_bytes: float, *, divi
             let_follow(build, sent[end], send)
             let_follow(build, received[end], send)
         sent, received = send, np.roll(send, distance)
-    return build.schedule()
+    return build.schedule(joint=True)
 
 
 def ring_send_recv(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:

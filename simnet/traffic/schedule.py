@@ -12,7 +12,7 @@ What a send does to data. It reads the chunks at the source from its start until
 them meanwhile, as with any send that does not wait. What it brought is added to the chunks of the target, or replaces
 them, when it is delivered; or, where it names a calculation of the target in `merged_by`, when that one is over. The
 latter is a receive buffer: the two sides of an exchange need one, because a message may arrive before the own one has
-left. `simnet.traffic.check` proves of a schedule that this gives every rank the sum, whatever the timing.
+left. `simnet.traffic.check` proves of a schedule that this does what it is for, whatever the timing.
 
 Theory: F. Baccelli et al., *Synchronization and Linearity* (1992), chapter 2 (timed event graphs).
 """

@@ -13,8 +13,9 @@ from heapq import heappop, heappush
 import simpy
 
 from simnet.engine.recorder import Recorder
-from simnet.fabric.fluid import FluidFabric, Play
+from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.placement import Placement
+from simnet.fabric.play import Play
 from simnet.training.records import CollectiveRow
 
 __all__ = ["Communicator", "Exchange"]

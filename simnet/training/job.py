@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +48,20 @@ class Job:
     done: simpy.Event
 
 
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """What the workers of a job share."""
+
+    env: simpy.Environment
+    fabric: FluidFabric
+    recorder: Recorder
+    settings: JobSettings
+    run: RunSettings
+    nodes: NDArray[np.int64]
+    compute: ComputeTimes
+    communicator: Communicator
+
+
 def start_job(
     env: simpy.Environment, fabric: FluidFabric, recorder: Recorder, settings: JobSettings, run: RunSettings
 ) -> Job:
@@ -64,59 +78,56 @@ def start_job(
     """
     training = settings.training
     nodes = participants(fabric.network.compiled, training.workers, training.architecture)
-    buckets = make_buckets(
-        settings.workload.tensor_elements.tolist(), training.gradient_element_bytes, training.bucket_bytes
-    )
-    exchanges: list[Exchange] = []
-    if len(nodes) > 1:
-        for bucket in buckets:
-            schedule = exchange_schedule(
-                training.architecture,
-                training.workers,
-                bucket.elements,
-                training.gradient_element_bytes,
-                divisible=fabric.network.protocol.divisible,
-            )
-            size = bucket.elements * training.gradient_element_bytes
-            exchanges.append(Exchange(training.architecture.name, size, fabric.place(schedule, nodes)))
+    elements = settings.workload.tensor_elements.tolist()
+    buckets = make_buckets(elements, training.gradient_element_bytes, training.bucket_bytes)
+    exchanges = tuple(_exchange(fabric, settings, nodes, bucket) for bucket in buckets) if len(nodes) > 1 else ()
     compute = compute_times(settings, buckets, run.seed)
     communicator = Communicator(env, fabric, recorder, settings.name, training.workers, exchanges)
-    measured, left = env.event(), [training.workers]
+    group = _Group(env, fabric, recorder, settings, run, nodes, compute, communicator)
+    begin_measuring, measured = _after(env, training.workers)
+    processes = [env.process(_worker(group, rank, begin_measuring)) for rank in range(training.workers)]
+    return Job(settings, nodes, buckets, exchanges, compute, measured, env.all_of(processes))
 
-    def begin_measuring() -> None:
+
+def _exchange(fabric: FluidFabric, settings: JobSettings, nodes: NDArray[np.int64], bucket: Bucket) -> Exchange:
+    """Lay out how a bucket is exchanged."""
+    training = settings.training
+    element_bytes = training.gradient_element_bytes
+    divisible = fabric.network.protocol.divisible
+    schedule = exchange_schedule(
+        training.architecture, training.workers, bucket.elements, element_bytes, divisible=divisible
+    )
+    return Exchange(training.architecture.name, bucket.elements * element_bytes, fabric.place(schedule, nodes))
+
+
+def _after(env: simpy.Environment, count: int) -> tuple[Callable[[], None], simpy.Event]:
+    """Return a function, and an event that happens when it has been called so many times."""
+    event, left = env.event(), [count]
+
+    def call() -> None:
         left[0] -= 1
         if left[0] == 0:
-            measured.succeed()
+            event.succeed()
 
-    def worker(rank: int) -> Generator[simpy.Event, object, None]:
-        for iteration in range(run.warmup + run.iterations):
-            if iteration == run.warmup:
-                begin_measuring()
-            yield from _iterate(
-                env, fabric, recorder, settings, communicator, compute, int(nodes[rank]), iteration, rank
-            )
-
-    processes = [env.process(worker(rank)) for rank in range(training.workers)]
-    return Job(settings, nodes, buckets, tuple(exchanges), compute, measured, env.all_of(processes))
+    return call, event
 
 
-def _iterate(
-    env: simpy.Environment,
-    fabric: FluidFabric,
-    recorder: Recorder,
-    settings: JobSettings,
-    communicator: Communicator,
-    compute: ComputeTimes,
-    node: int,
-    iteration: int,
-    rank: int,
-) -> Generator[simpy.Event, object, None]:
+def _worker(group: _Group, rank: int, begin_measuring: Callable[[], None]) -> Generator[simpy.Event, object, None]:
+    for iteration in range(group.run.warmup + group.run.iterations):
+        if iteration == group.run.warmup:
+            begin_measuring()
+        yield from _iterate(group, iteration, rank)
+
+
+def _iterate(group: _Group, iteration: int, rank: int) -> Generator[simpy.Event, object, None]:
     """One iteration of one worker: compute, announce buckets on the way, wait until all are exchanged."""
-    start_s, transferred_s = env.now, fabric.transfer_s(node)
-    timeline = compute.timeline(iteration, rank)
+    env, communicator, node = group.env, group.communicator, int(group.nodes[rank])
+    start_s, transferred_s = env.now, group.fabric.transfer_s(node)
+    timeline = group.compute.timeline(iteration, rank)
     exchanges = range(len(communicator.exchanges))
+    overlap = group.settings.training.overlap
     passed_s = 0.0
-    if settings.training.overlap:
+    if overlap:
         for bucket in exchanges:
             ready_s = timeline.ready_s[bucket]
             if ready_s > passed_s:
@@ -125,7 +136,7 @@ def _iterate(
             communicator.announce(iteration, bucket)
     if timeline.total_s > passed_s:
         yield env.timeout(timeline.total_s - passed_s)
-    if not settings.training.overlap:
+    if not overlap:
         for bucket in exchanges:
             communicator.announce(iteration, bucket)
     stalled_at_s, busy_s = env.now, communicator.busy_s()
@@ -133,15 +144,15 @@ def _iterate(
         yield from communicator.finish(iteration, bucket, rank)
     stall_s = env.now - stalled_at_s
     exposed_s = min(communicator.busy_s() - busy_s, stall_s)
-    recorder.add(
+    group.recorder.add(
         IterationRow(
-            settings.name,
+            group.settings.name,
             iteration,
             rank,
             start_s,
             timeline.total_s,
             exposed_s,
             stall_s - exposed_s,
-            fabric.transfer_s(node) - transferred_s,
+            group.fabric.transfer_s(node) - transferred_s,
         )
     )

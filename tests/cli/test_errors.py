@@ -12,6 +12,7 @@ import time
 import pytest
 
 from simnet.errors import InvariantError, StalledError
+from simnet.scenario import ScenarioSpec
 
 WRONG = """\
 topology: {star: {hosts: 4, bandwidth: 100, latency: 1 us}}
@@ -43,7 +44,7 @@ def test_everything_that_is_wrong_is_said_at_once_with_line_column_and_caret(com
         "    topology: {star: {hosts: 4, bandwidth: 100, latency: 1 us}}\n"
         "                                           ^\n"
         "wrong.yaml:2:1: unknown key 'protocl', did you mean 'protocol'? "
-        "known: name, topology, protocol, fidelity, workload, training, run, baseline\n"
+        f"known: {', '.join(ScenarioSpec.model_fields)}\n"
         "    protocl: tcp\n"
         "    ^\n"
         "wrong.yaml:4:10: unknown model 'resnet5', did you mean 'resnet50'?\n"

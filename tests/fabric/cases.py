@@ -13,9 +13,10 @@ import simpy
 from hypothesis import strategies as st
 
 from simnet.errors import DeadlockError
-from simnet.fabric.fluid import EngineSettings, FluidFabric
+from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.network import Network
 from simnet.fabric.play import Play
+from simnet.fabric.settings import EngineSettings
 from simnet.protocols import FlowProtocol
 from simnet.topology import Topology
 from simnet.traffic import Kind, Partition, Schedule, ScheduleBuilder, Until, check_deadlock, ring_all_reduce
@@ -73,17 +74,23 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Where sizes, times and rates come from.
+    """Where sizes, times and rates come from, and how many there are of everything.
 
     Parameters
     ----------
     random : Random
     ties : bool
         Small whole numbers, so that much happens at one instant; otherwise reals, so that hardly anything does.
+    draw : callable or None
+        Of hypothesis, for what it may make smaller when a test fails; otherwise the random numbers decide.
     """
 
     random: Random
     ties: bool
+    draw: Callable[[st.SearchStrategy], int] | None = None
+
+    def count(self, least: int, most: int) -> int:
+        return self.draw(st.integers(least, most)) if self.draw else self.random.randint(least, most)
 
     def positive(self, scale: float = 1.0) -> float:
         return scale * (float(self.random.choice([1, 1, 2, 4])) if self.ties else self.random.uniform(0.3, 3.0))
@@ -97,10 +104,17 @@ class Numbers:
 
 @st.composite
 def cases(draw, *, servers: bool, changes: bool, plays: int = 3) -> Case:
-    """Draw a case.
+    """Draw a case; see `random_case`."""
+    random = Random(draw(st.integers(0, 2**32 - 1)))
+    return random_case(Numbers(random, not servers, draw), servers=servers, changes=changes, plays=plays)
+
+
+def random_case(numbers: Numbers, *, servers: bool, changes: bool, plays: int = 3) -> Case:
+    """Make up a case.
 
     Parameters
     ----------
+    numbers : Numbers
     servers : bool
         Messages cost overhead, and calculations have streams: first in, first out, so that order matters, and there
         are no ties, and nothing that takes no time at all; otherwise nothing queues and much happens at once.
@@ -109,31 +123,29 @@ def cases(draw, *, servers: bool, changes: bool, plays: int = 3) -> Case:
     plays : int
         At most so many schedules.
     """
-    numbers = Numbers(Random(draw(st.integers(0, 2**32 - 1))), ties=not servers)
-    topology = draw(trees(numbers))
+    topology = random_tree(numbers)
     protocol, reduce_s_per_byte = random_protocol(numbers, servers=servers)
     names = list(topology.graph)
     able = [i for i, name in enumerate(names) if topology.graph.nodes[name]["kind"] != "switch"]
     chosen = []
-    for _ in range(draw(st.integers(1, plays))):
-        ranks = draw(st.integers(1, min(4, len(able))))
+    for _ in range(numbers.count(1, plays)):
+        ranks = numbers.count(1, min(4, len(able)))
         # Two ranks on one node share its servers, in an order that the definition leaves open.
         nodes = numbers.random.sample(able, ranks) if servers else numbers.random.choices(able, k=ranks)
-        schedule = draw(schedules(numbers, ranks, servers=servers))
+        schedule = random_schedule(numbers, ranks, servers=servers)
         count = len(schedule.operations)
-        at = numbers.time(6.0) if servers or draw(st.booleans()) else 0.0
-        joins = {rank: at + numbers.time(4.0) for rank in range(ranks) if draw(st.integers(0, 3)) == 0}
+        at = numbers.time(6.0) if servers or numbers.count(0, 1) else 0.0
+        joins = {rank: at + numbers.time(4.0) for rank in range(ranks) if numbers.count(0, 3) == 0}
         deadlines = [numbers.maybe(0.3, 2.0, math.inf) if changes else math.inf for _ in range(count)]
         weights = [numbers.maybe(0.3, otherwise=1.0) for _ in range(count)]
         chosen.append(PlayCase(schedule, nodes, at, joins, weights, deadlines))
-    noise = [numbers.time(12.0) for _ in range(draw(st.integers(0, 5)))]
+    noise = [numbers.time(12.0) for _ in range(numbers.count(0, 5))]
     case = Case(topology, protocol, reduce_s_per_byte, chosen, [], noise)
-    return replace(case, changes=draw(changes_of(case, numbers))) if changes else case
+    return replace(case, changes=random_changes(case, numbers)) if changes else case
 
 
-@st.composite
-def trees(draw, numbers: Numbers) -> Topology:
-    """Draw switches and hosts that form a tree, so that there is one path only; some hosts have GPUs."""
+def random_tree(numbers: Numbers) -> Topology:
+    """Join switches and hosts that form a tree, so that there is one path only; some hosts have GPUs."""
     graph: nx.MultiDiGraph = nx.MultiDiGraph()
 
     def cable(one: str, other: str, kind: str) -> None:
@@ -141,16 +153,16 @@ def trees(draw, numbers: Numbers) -> Topology:
             bandwidth, latency = numbers.positive(4.0), numbers.maybe(0.7 if numbers.ties else 1.0, 0.2)
             graph.add_edge(*ends, bandwidth_bytes_per_s=bandwidth, latency_s=latency, kind=kind)
 
-    switches = draw(st.sampled_from([1, 1, 2, 3]))
+    switches = max(numbers.count(0, 3), 1)
     for switch in range(switches):
         graph.add_node(f"switch{switch}", kind="switch")
         if switch:
             cable(f"switch{switch}", f"switch{numbers.random.randrange(switch)}", "ethernet")
-    for host in range(draw(st.integers(2, 4))):
+    for host in range(numbers.count(2, 4)):
         memory = {"memory_bandwidth_bytes_per_s": numbers.positive(12.0)} if numbers.random.random() < 0.3 else {}
         graph.add_node(f"host{host}", kind="host", **memory)
         cable(f"host{host}", f"switch{numbers.random.randrange(switches)}", "ethernet")
-        for gpu in range(draw(st.sampled_from([0, 0, 1, 2]))):
+        for gpu in range(max(numbers.count(-1, 2), 0)):
             graph.add_node(f"gpu{host}.{gpu}", kind="gpu", host=f"host{host}")
             cable(f"gpu{host}.{gpu}", f"host{host}", "pcie")
     return Topology("tree", graph)
@@ -189,19 +201,19 @@ def random_protocol(numbers: Numbers, *, servers: bool) -> tuple[FlowProtocol, f
     return replace(protocol, **overheads), numbers.maybe(0.5, 0.1)
 
 
-@st.composite
-def schedules(draw, numbers: Numbers, ranks: int, *, servers: bool) -> Schedule:
-    """Draw a live schedule: a ring, rounds in which each rank sends to another, or any graph."""
-    random, kind = numbers.random, draw(st.sampled_from(["graph", "graph", "ring", "rounds"]))
+def random_schedule(numbers: Numbers, ranks: int, *, servers: bool) -> Schedule:
+    """Make up a live schedule: a ring, rounds in which each rank sends to another, or any graph."""
+    random, kind = numbers.random, ("graph", "graph", "ring", "rounds")[numbers.count(0, 3)]
     if kind == "ring":
         elements, divisible = random.randint(0, 30), random.random() < 0.5
         return ring_all_reduce(ranks, elements, numbers.positive(0.5), divisible=divisible)
-    return draw(rounds(numbers, ranks) if kind == "rounds" and ranks > 1 else graphs(numbers, ranks, servers=servers))
+    if kind == "rounds" and ranks > 1:
+        return random_rounds(numbers, ranks)
+    return random_graph(numbers, ranks, servers=servers)
 
 
-@st.composite
-def rounds(draw, numbers: Numbers, ranks: int) -> Schedule:
-    """Draw sends that share no rank at either end, all with the same repeat: what can be played as a recurrence."""
+def random_rounds(numbers: Numbers, ranks: int) -> Schedule:
+    """Make up sends that share no rank at either end, all with the same repeat: what can be played as a recurrence."""
     random, chunks = numbers.random, numbers.random.randint(1, 4)
     build = ScheduleBuilder("rounds", ranks, Partition(random.randint(0, 30), numbers.positive(0.5), chunks))
     shift, repeat = random.randint(1, ranks - 1), random.choice([1, 2, 5, 12])
@@ -209,7 +221,7 @@ def rounds(draw, numbers: Numbers, ranks: int) -> Schedule:
         chunk, step, reduce = random.randrange(chunks), random.choice([0, 1, -1]), random.randint(0, repeat)
         build.send(rank, (rank + shift) % ranks, repeat=repeat, chunk=chunk, step=step, reduce=reduce)
     live: list[tuple] = []
-    for _ in range(draw(st.integers(0, 6))):
+    for _ in range(numbers.count(0, 6)):
         before, after = random.sample(range(ranks), 2)
         until = random.choice([Until.DRAINED, Until.DELIVERED])
         wait = (before, after, random.randint(0, 3), until, numbers.maybe(0.3, 0.5))
@@ -218,13 +230,12 @@ def rounds(draw, numbers: Numbers, ranks: int) -> Schedule:
     return _with(build, live)
 
 
-@st.composite
-def graphs(draw, numbers: Numbers, ranks: int, *, servers: bool) -> Schedule:
-    """Draw a marked graph: sends of chunks or of fixed sizes, calculations, dependencies with any offset."""
+def random_graph(numbers: Numbers, ranks: int, *, servers: bool) -> Schedule:
+    """Make up a marked graph: sends of chunks or of fixed sizes, calculations, dependencies with any offset."""
     random = numbers.random
     partition = Partition(random.randint(0, 30), numbers.positive(0.5), random.randint(1, 4), random.random() < 0.3)
     build = ScheduleBuilder("random", ranks, partition)
-    count = draw(st.integers(0, 7))
+    count = numbers.count(0, 7)
     repeats, calcs = [], set()
     for _ in range(count):
         repeat = random.choice([1, 1, 2, 3, 4])
@@ -249,7 +260,7 @@ def graphs(draw, numbers: Numbers, ranks: int, *, servers: bool) -> Schedule:
         places = {"chunk": chunk, "step": step, "modulus": modulus, "offset": offset, "width": width}
         build.send(source, target, repeat=repeat, reduce=reduce, **places)
     live: list[tuple] = []
-    for _ in range(draw(st.integers(0, 10)) if count else 0):
+    for _ in range(numbers.count(0, 10) if count else 0):
         before, after = random.randrange(count), random.randrange(count)
         if servers and before == after:
             continue
@@ -278,12 +289,11 @@ def _is_live(build: ScheduleBuilder, waits: list[tuple]) -> bool:
     return True
 
 
-@st.composite
-def changes_of(draw, case: Case, numbers: Numbers) -> list[tuple]:
-    """Draw what happens to a network and its plays; whatever is stopped goes on again later."""
+def random_changes(case: Case, numbers: Numbers) -> list[tuple]:
+    """Make up what happens to a network and its plays; whatever is stopped goes on again later."""
     random, capacity = numbers.random, case.network.capacity
     found: list[tuple] = []
-    for _ in range(draw(st.integers(0, 6))):
+    for _ in range(numbers.count(0, 6)):
         time, play = numbers.time(10.0), random.randrange(len(case.plays))
         ops = case.plays[play].schedule.operations
         sends = np.flatnonzero(ops.kind == Kind.SEND).tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from simnet.fabric.fluid import EngineSettings
+from simnet.fabric.settings import EngineSettings
 
 from .cases import PLAIN, Case, cases, play_compiled, play_reference
 

@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simnet.fabric.bounds import bound
-from simnet.fabric.fluid import EngineSettings, FluidFabric
+from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.network import Network
+from simnet.fabric.settings import EngineSettings
 from simnet.protocols import FlowProtocol
 from simnet.topology import Topology, leaf_spine
 from simnet.traffic import ALL_REDUCE, Kind

@@ -140,7 +140,8 @@ def test_what_is_resolved_has_every_default():
         }
     )
     resolved = scenario.resolved
-    assert list(resolved) == ["name", "topology", "protocol", "fidelity", "workload", "training", "run"]
+    sections = ["name", "topology", "protocol", "fidelity", "workload", "training", "run", "engine"]
+    assert list(resolved) == sections
     assert resolved["name"] == "scenario"
     assert resolved["protocol"]["ideal"]["connection_cap"] == "unlimited"
     assert resolved["training"] == {
@@ -152,4 +153,5 @@ def test_what_is_resolved_has_every_default():
         "speed_factors": {},
     }
     assert resolved["run"] == {"iterations": 10, "warmup": 1, "seed": 0}
+    assert resolved["engine"] == {"recurrence": True, "skip_periods": True, "local_repair": True}
     assert scenario.protocol.connection_cap_bytes_per_s == math.inf

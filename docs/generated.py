@@ -1,0 +1,184 @@
+"""The parts of README and docs that follow from the code: tables of columns, keys, protocols, models and topologies.
+
+A part stands between two comments, ``<!-- generated: NAME -->`` and ``<!-- end -->``; what is between them is
+written by `with_generated`, and a test holds it in step.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from simnet.experiment.columns import columns_as_markdown
+from simnet.protocols import FIELDS, PROTOCOLS, resolve, values
+from simnet.scenario import scenario_keys, topology_from_text
+from simnet.shipped import shipped_folder
+from simnet.topology import GENERATORS, summary_lines
+from simnet.traffic import ALL_REDUCE
+from simnet.units import format_bandwidth, format_duration, format_duration_per_byte, format_size
+from simnet.workload import list_gpus, list_models, list_throughput, model_entry
+
+__all__ = ["GENERATED", "pages", "with_generated"]
+
+ROOT = Path(__file__).parents[1]
+
+_PART = re.compile(r"(<!-- generated: (?P<name>.+?) -->\n)(?P<text>.*?)(<!-- end -->)", re.DOTALL)
+_RESULT_TABLES = ("summary", "iterations", "workers", "collectives", "links")
+
+
+def pages() -> list[Path]:
+    """Return the README and every page of the docs."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def with_generated(text: str) -> str:
+    """Return a page with its generated parts written anew."""
+    return _PART.sub(lambda part: f"{part[1]}{GENERATED[part['name']]()}\n{part[4]}", text)
+
+
+def _columns() -> str:
+    return "\n\n".join(f"**{table}**\n\n{columns_as_markdown(table)}" for table in _RESULT_TABLES)
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "&#124;") for cell in line) + " |" for line in lines)
+
+
+def _code(words: list[str] | tuple[str, ...]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _names() -> str:
+    """Return every name that a scenario may use, by key."""
+    rows = [
+        ["`topology`, shipped", _code(_shipped("topologies"))],
+        ["`topology`, generator", _code(tuple(GENERATORS))],
+        ["`protocol`", _code(PROTOCOLS)],
+        ["`training.architecture`", _code((*ALL_REDUCE, "parameter_server"))],
+        ["`workload.model`", _code(list_models())],
+        ["`workload.gpu`", _code(_gpu_families()) + ", or one variant by its full name"],
+    ]
+    return _table(["key", "names"], rows)
+
+
+def _shipped(kind: str) -> tuple[str, ...]:
+    return tuple(sorted({file.stem for file in shipped_folder(kind).iterdir()}))
+
+
+def _gpu_families() -> tuple[str, ...]:
+    return tuple(dict.fromkeys(gpu.name.split("_")[0] for gpu in list_gpus()))
+
+
+# -- scenario --------------------------------------------------------------------------------------------------------
+
+
+def _keys() -> str:
+    """Return one table a section; what is the same for all protocols, or for all hosts, stands once."""
+    sections: dict[str, list[list[str]]] = {}
+    for key in scenario_keys():
+        parts = key.path.split(".")
+        if parts[0] == "protocol" and len(parts) == 3:
+            if parts[1] != "tcp":
+                continue
+            parts[1] = "NAME"
+        if parts[0] == "topology" and "host" in parts[2:-1]:
+            if parts[1] != "star":
+                continue
+            parts[1] = "GENERATOR"
+        section = "the scenario" if len(parts) == 1 else f"`{'.'.join(parts[:-1])}`"
+        default = "required" if key.required else "" if key.default in (None, "", {}) else f"`{_plain(key.default)}`"
+        sections.setdefault(section, []).append([f"`{parts[-1]}`", default, key.description])
+    head = ["key", "default", "meaning"]
+    return "\n\n".join(f"### Keys of {section}\n\n{_table(head, rows)}" for section, rows in sections.items())
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# -- protocols -------------------------------------------------------------------------------------------------------
+
+
+def _protocols() -> str:
+    """Return each protocol with every value and its source."""
+    parts = []
+    for name in ("ideal", "tcp", "dpdk", "ipoib", "ipoib-connected", "infiniband", "roce"):
+        protocol = resolve(name)
+        native = f" Made for {' or '.join(protocol.link_kinds)} links." if protocol.link_kinds else ""
+        rows = [
+            [f"`{FIELDS[value.field].key}`", _quantity(value.field, value.value), value.source]
+            for value in values(name)
+            if name != "ideal"
+        ]
+        about = f"### `{name}`\n\n{protocol.summary[:1].upper()}{protocol.summary[1:]}.{native}"
+        parts.append(f"{about}\n\n{_table(['key', 'value', 'source'], rows)}" if rows else about)
+    return "\n\n".join(parts)
+
+
+def _fields() -> str:
+    rows = [[f"`{field.key}`", field.quantity.replace("_", " "), field.meaning] for field in FIELDS.values()]
+    return _table(["key", "kind of value", "meaning"], rows)
+
+
+def _quantity(field: str, value: float | str | bool) -> str:
+    if isinstance(value, (str, bool)):
+        return _plain(value)
+    write: dict[str, Callable[[float], str]] = {
+        "size": format_size,
+        "duration": format_duration,
+        "duration_per_byte": format_duration_per_byte,
+        "bandwidth": format_bandwidth,
+    }
+    if math.isinf(value):
+        return "unlimited"
+    return write.get(FIELDS[field].quantity, lambda number: f"{number:g}")(value)
+
+
+# -- workloads and topologies ----------------------------------------------------------------------------------------
+
+
+def _models() -> str:
+    rows = []
+    for name in list_models():
+        entry = model_entry(name)
+        tokens = f", {entry.default_sequence_length} tokens" if entry.default_sequence_length else ""
+        rows.append([f"`{name}`", entry.title + tokens, f"{entry.parameters:,}", str(entry.tensors)])
+    return _table(["model", "what it is", "parameters", "gradients"], rows)
+
+
+def _rates() -> str:
+    """Return for which model, GPU and precision there are measured rates, and at which batches."""
+    batches: dict[tuple[str, str, str, str], set[int]] = {}
+    for row in list_throughput():
+        tokens = str(row.sequence_length or "")
+        batches.setdefault((row.model, row.gpu, row.precision, tokens), set()).add(row.batch_size)
+    rows = [
+        [f"`{model}`", f"`{gpu}`", precision, tokens, ", ".join(map(str, sorted(sizes)))]
+        for (model, gpu, precision, tokens), sizes in sorted(batches.items())
+    ]
+    return _table(["model", "GPU", "precision", "tokens", "measured batches"], rows)
+
+
+def _topologies() -> str:
+    rows = []
+    for name in _shipped("topologies"):
+        first, *others = summary_lines(topology_from_text(name))
+        links = "; ".join(line.strip().removeprefix("links: ") for line in others if line.strip().startswith("links"))
+        rows.append([f"`{name}`", first.partition(": ")[2], links])
+    return _table(["topology", "ranks", "links"], rows)
+
+
+GENERATED: dict[str, Callable[[], str]] = {
+    "columns": _columns,
+    "names": _names,
+    "keys": _keys,
+    "protocols": _protocols,
+    "protocol fields": _fields,
+    "models": _models,
+    "rates": _rates,
+    "topologies": _topologies,
+}
+"""What writes each part, by its name."""

@@ -1,0 +1,26 @@
+"""How the engine works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["EngineSettings"]
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """Ways of the engine to be fast; all give the same times within 1e-9.
+
+    Parameters
+    ----------
+    recurrence : bool
+        Play schedules that share nothing as a max-plus recurrence.
+    skip_periods : bool
+        Skip whole periods of a recurrence.
+    local_repair : bool
+        Solve rates again only around what changed; otherwise for whole connected components.
+    """
+
+    recurrence: bool = True
+    skip_periods: bool = True
+    local_repair: bool = True

@@ -1,0 +1,170 @@
+"""Where compiled kernels are kept, and that they are compiled once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from simnet.fabric import compiled
+
+FABRIC = Path(compiled.__file__).parent
+
+
+@pytest.fixture
+def folder(monkeypatch):
+    """Return what `cache_folder` returns under an environment."""
+
+    def found(**environment: str | None) -> Path:
+        for name in ("SIMNET_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+            if environment.get(name) is None:
+                monkeypatch.delenv(name, raising=False)
+            else:
+                monkeypatch.setenv(name, environment[name])
+        return compiled.cache_folder.__wrapped__()
+
+    return found
+
+
+def test_the_chosen_folder_comes_first(folder, tmp_path):
+    chosen, home = tmp_path / "chosen", tmp_path / "home"
+    assert chosen in folder(SIMNET_CACHE_DIR=str(chosen), HOME=str(home)).parents
+    assert not home.exists()
+
+
+def test_then_the_cache_of_the_user(folder, tmp_path):
+    assert tmp_path / "xdg" / "simnet" in folder(XDG_CACHE_HOME=str(tmp_path / "xdg"), HOME=str(tmp_path)).parents
+    assert tmp_path / "home" / ".cache" / "simnet" in folder(HOME=str(tmp_path / "home")).parents
+
+
+def test_one_that_cannot_be_written_falls_back(folder, tmp_path, monkeypatch):
+    """A file is in the way of each folder: the next is taken, in the end the system's for temporary files."""
+    blocked = tmp_path / "blocked"
+    blocked.write_text("")
+    home = tmp_path / "home"
+    assert home in folder(SIMNET_CACHE_DIR=str(blocked), HOME=str(home)).parents
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    assert temporary in folder(SIMNET_CACHE_DIR=str(blocked), HOME=str(blocked)).parents
+    assert temporary in folder(XDG_CACHE_HOME=str(blocked / "below"), HOME=str(home)).parents
+
+
+def test_no_home_at_all_falls_back(folder, tmp_path, monkeypatch):
+    """As in a container under a user that the system does not know."""
+
+    def unknown(uid):
+        raise KeyError(uid)
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert tmp_path in folder().parents
+
+
+def test_a_folder_that_others_could_have_put_there_is_not_trusted(folder, tmp_path, monkeypatch):
+    """The fall-back has a name that anybody could guess; what lies in it would be run."""
+    blocked = tmp_path / "blocked"
+    blocked.write_text("")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    found = folder(HOME=str(blocked))
+    private = next(parent for parent in found.parents if parent.parent == tmp_path)
+    assert private.stat().st_mode & 0o077 == 0
+    private.chmod(0o777)
+    other = folder(HOME=str(blocked))
+    assert tmp_path in other.parents
+    assert private not in other.parents
+
+
+def test_the_name_changes_with_any_source_and_with_nothing_else(folder, tmp_path, monkeypatch):
+    """A copy of the sources: the same twice; another when one byte is added to any of them."""
+    copy = tmp_path / "fabric"
+    shutil.copytree(FABRIC, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(compiled, "__file__", str(copy / "compiled.py"))
+    environment = {"SIMNET_CACHE_DIR": str(tmp_path / "cache")}
+    first = folder(**environment)
+    assert folder(**environment) == first
+    for source in ("kernel.py", "maxmin.py", "tables.py", "heap.py", "compiled.py"):
+        text = (copy / source).read_text()
+        (copy / source).write_text(text + "\n")
+        assert folder(**environment) != first
+        (copy / source).write_text(text)
+
+
+def test_the_name_changes_with_place_and_date(folder, tmp_path, monkeypatch):
+    """numba compiles again what lies elsewhere or was written anew, so nobody must think it compiled."""
+    names = set()
+    for place in ("one", "other"):
+        copy = tmp_path / place
+        shutil.copytree(FABRIC, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        monkeypatch.setattr(compiled, "__file__", str(copy / "compiled.py"))
+        names.add(folder(SIMNET_CACHE_DIR=str(tmp_path / "cache")))
+    os.utime(copy / "kernel.py", (1.0, 1.0))
+    names.add(folder(SIMNET_CACHE_DIR=str(tmp_path / "cache")))
+    assert len(names) == 3
+
+
+def test_the_name_changes_with_numba(folder, tmp_path, monkeypatch):
+    environment = {"SIMNET_CACHE_DIR": str(tmp_path / "cache")}
+    first = folder(**environment)
+    monkeypatch.setattr("numba.__version__", "0.0.0")
+    assert folder(**environment) != first
+
+
+SMALL = """
+    import sys
+    from pathlib import Path
+    from simnet.fabric.compiled import compile_once, kernel
+
+    @kernel
+    def twice(x: float) -> float:
+        return 2.0 * x
+
+    def warm_up():
+        assert twice(2.0) == 4.0
+        with Path(sys.argv[1]).open("a") as log:
+            log.write("compiled\\n")
+
+    seconds = compile_once(warm_up, lambda line: print(line, file=sys.stderr))
+    print(seconds > 0.0)
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start a process that compiles a small kernel, with a cache of its own."""
+    script = tmp_path / "small.py"
+    script.write_text(textwrap.dedent(SMALL))
+
+    def started(**environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, str(script), str(tmp_path / "log")],
+            env={**os.environ, "SIMNET_CACHE_DIR": str(tmp_path / "cache"), **environment},
+            cwd=Path(__file__).parents[2],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return started
+
+
+def test_processes_that_start_at_once_compile_once(start, tmp_path):
+    """Of four, one compiles and says so in one line; the others, and one that comes later, find it done."""
+    answers = [process.communicate() for process in [start() for _ in range(4)]]
+    answers.append(start().communicate())
+    assert sorted(out.strip() for out, _ in answers) == ["False"] * 4 + ["True"]
+    said = [err for _, err in answers if err]
+    assert len(said) == 1
+    assert len(said[0].splitlines()) == 1
+    assert (tmp_path / "log").read_text() == "compiled\n"
+
+
+def test_without_compiling_there_is_nothing_to_compile(start, tmp_path):
+    out, err = start(NUMBA_DISABLE_JIT="1").communicate()
+    assert (out.strip(), err) == ("False", "")
+    assert not (tmp_path / "log").exists()

@@ -1,0 +1,125 @@
+"""A run in which nothing can move any more ends and says who waits for whom, and since when."""
+
+from __future__ import annotations
+
+import pytest
+
+from simnet.errors import StalledError
+from simnet.traffic import ring_all_reduce
+
+from .building import begin, builder, sends
+
+
+def test_a_link_without_capacity(make_fabric):
+    """10 bytes at 1 byte/s, the link fails at 4 s: 6 bytes are left, since then."""
+    fabric = make_fabric(2)
+    begin(fabric, sends((0, 1, 10.0), name="the transfer"))
+
+    def fault():
+        yield fabric.env.timeout(4.0)
+        fabric.set_capacity(fabric.network.resource_names.index("switch->host1"), 0.0)
+
+    fabric.env.process(fault())
+    with pytest.raises(StalledError) as stalled:
+        fabric.env.run()
+    assert str(stalled.value) == (
+        "nothing can move any more:\n"
+        "  the transfer waits since 0 s\n"
+        "    the send of rank 0 to rank 1 (firing 1 of 1) has 6 bytes left since 4 s: switch->host1 has no capacity"
+    )
+
+
+def test_a_cap_of_zero(make_fabric):
+    fabric = make_fabric(2, start_s=100.0)
+    play = begin(fabric, sends((0, 1, 10.0)))
+    fabric.set_flow_cap(play, 0, 0.0)
+    with pytest.raises(StalledError, match=r"rank 0 to rank 1 .* has 10 bytes left since 100 s: its cap is 0"):
+        fabric.env.run()
+
+
+def test_a_rank_that_never_joins(make_fabric):
+    """Rank 1 of a ring does not join: rank 2 can send once, rank 0 twice, then they wait for their neighbours."""
+    fabric = make_fabric(3)
+    play = begin(fabric, ring_all_reduce(3, 3, 1.0), gates_open=False)
+    play.open([0, 2])
+    with pytest.raises(StalledError) as stalled:
+        fabric.env.run()
+    lines = str(stalled.value).splitlines()
+    assert lines[1:] == [
+        "  ring all-reduce waits since 0 s",
+        "    the send of rank 0 to rank 1 (firing 2 of 4) waits since 2 s for the send of rank 2 to rank 0 (firing 1 of 4)",
+        "    the send of rank 1 to rank 2 (firing 0 of 4) waits since 0 s: rank 1 has not joined",
+        "    the send of rank 2 to rank 0 (firing 1 of 4) waits since 1 s for the send of rank 1 to rank 2 (firing 0 of 4)",
+    ]
+
+
+def test_the_time_of_a_wait_is_that_of_the_actors(make_fabric):
+    """Also when the clock of the kernel has another base: a play at 1000 s after one at 0 s."""
+    fabric = make_fabric(2)
+    begin(fabric, sends((0, 1, 1.0)))
+    fabric.env.run(until=1000.0)
+    build = builder(2, "late")
+    first = build.send(0, 1, width=0, fixed_bytes=5.0)
+    build.depend(first, build.calc(1, 1.0))
+    play = begin(fabric, build.schedule(), gates_open=False)
+    play.open([1])
+    with pytest.raises(StalledError) as stalled:
+        fabric.env.run()
+    assert "late waits since 1000 s" in str(stalled.value)
+    assert "a calculation of rank 1 (firing 0 of 1) waits since 1000 s for the send of rank 0 to rank 1" in str(stalled.value)
+
+
+def test_long_lists_are_cut_short(make_fabric):
+    fabric = make_fabric(20)
+    begin(fabric, ring_all_reduce(20, 20, 1.0), gates_open=False)
+    with pytest.raises(StalledError) as stalled:
+        fabric.env.run()
+    assert len(str(stalled.value).splitlines()) == 2 + 8 + 1
+    assert str(stalled.value).endswith("... and 12 more")
+
+
+def test_nobody_is_stalled_who_only_waits_for_an_actor(make_fabric):
+    """A link without capacity that is repaired at 5 s, a rank that joins at 9 s: 10 bytes from 9 s on."""
+    fabric = make_fabric(2)
+    play = begin(fabric, sends((0, 1, 10.0)), gates_open=False)
+    fabric.set_capacity(0, 0.0)
+
+    def repair():
+        yield fabric.env.timeout(5.0)
+        fabric.set_capacity(0, 1.0)
+        yield fabric.env.timeout(4.0)
+        play.open([0, 1])
+
+    fabric.env.process(repair())
+    fabric.env.run()
+    assert play.duration_s == 19.0
+
+
+def test_a_stalled_play_beside_one_that_goes_on(make_fabric):
+    """The run goes on as long as anything does: the other play ends at 50 s."""
+    fabric = make_fabric(4)
+    begin(fabric, sends((0, 1, 10.0), name="stalled"))
+    other = begin(fabric, sends((0, 1, 50.0), name="other"), [2, 3])
+    fabric.set_capacity(fabric.network.resource_names.index("host0->switch"), 0.0)
+    with pytest.raises(StalledError) as stalled:
+        fabric.env.run()
+    assert fabric.env.now == 50.0
+    assert other.duration_s == 50.0
+    assert "stalled" in str(stalled.value)
+    assert "other" not in str(stalled.value)
+
+
+def test_deadlines_end_what_does_not_move(make_fabric):
+    """A send of 10 bytes that is given up after 3 s without capacity: complete at 3 s, 10 bytes lost."""
+    from dataclasses import replace
+
+    fabric = make_fabric(2)
+    placement = fabric.place(sends((0, 1, 10.0)), fabric.network.compiled.rank_nodes)
+    table = placement.operations.copy()
+    table["deadline"] = 3.0
+    play = fabric.play(replace(placement, operations=table), "given up")
+    fabric.set_capacity(0, 0.0)
+    fabric.env.run()
+    assert play.duration_s == 3.0
+    assert float(fabric._tables.clock["lost_bytes"][0]) == 10.0
+    fabric.require_conservation()
