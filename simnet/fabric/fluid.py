@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from simnet.engine.alarm import LATE, URGENT, Alarm
 from simnet.errors import InvariantError, StalledError
-from simnet.fabric import kernel
 from simnet.fabric.foresight import Foreseen
+from simnet.fabric.kernels import events
+from simnet.fabric.kernels.tables import Table, Tables, make_tables
 from simnet.fabric.network import Network
 from simnet.fabric.placement import LOCAL, REMOTE, Placement, place
 from simnet.fabric.play import Play
@@ -27,7 +28,6 @@ from simnet.fabric.recurrence import Outcome, Recurrence, evaluate, recurrence_o
 from simnet.fabric.settings import EngineSettings
 from simnet.fabric.slots import Slots, enlarge, enlarge_events
 from simnet.fabric.stall import describe_stall
-from simnet.fabric.tables import Table, Tables, make_tables
 from simnet.traffic.deadlock import check_deadlock
 from simnet.traffic.schedule import Schedule
 
@@ -163,7 +163,7 @@ class FluidFabric:
         self._report()
         if not self._is_playing(play):
             return
-        kernel.cancel(self._tables, play.rows["operations"], len(play.placement.operations))
+        events.cancel(self._tables, play.rows["operations"], len(play.placement.operations))
         self._forget(play)
         self._wake_now()
 
@@ -176,7 +176,7 @@ class FluidFabric:
         # What is alone on its resources with one capacity may not be with another.
         self._capacity_changed = True
         self._highest_capacity[resource] = max(self._highest_capacity[resource], bytes_per_s)
-        kernel.set_capacity(self._tables, resource, bytes_per_s)
+        events.set_capacity(self._tables, resource, bytes_per_s)
         self._wake_now()
 
     def set_flow_cap(self, play: Play, operation: int, bytes_per_s: float) -> None:
@@ -186,7 +186,7 @@ class FluidFabric:
         self._require_playing(play)
         self._catch_up()
         self._play_events(play)
-        kernel.set_flow_cap(self._tables, play.rows["operations"] + operation, bytes_per_s)
+        events.set_flow_cap(self._tables, play.rows["operations"] + operation, bytes_per_s)
         self._wake_now()
 
     def reroute(self, play: Play, operation: int, resources: Sequence[int], latency_s: float) -> None:
@@ -206,7 +206,7 @@ class FluidFabric:
         hops = self._tables.hops[first : first + len(resources)]
         hops["resource"], hops["flow"] = resources, row
         hops["coefficient"] = play.placement.wire_factor[operation]
-        kernel.reroute(self._tables, row, first, len(resources), latency_s)
+        events.reroute(self._tables, row, first, len(resources), latency_s)
         self._wake_now()
 
     @property
@@ -367,7 +367,7 @@ class FluidFabric:
         self._resource_users[placement.used_resources] += 1
         self._node_users[placement.used_nodes] += 1
         self._fill_rows(placement, rows, first_setup_s)
-        kernel.begin_play(
+        events.begin_play(
             self._tables, rows["operations"], len(placement.operations), rows["gates"], placement.schedule.ranks
         )
 
@@ -381,7 +381,7 @@ class FluidFabric:
         gates = play.rows["gates"] + ranks
         if len(np.unique(ranks)) < len(ranks) or self._tables.gates["is_open"][gates].any():
             raise ValueError(f"a rank has joined {play.name} already")
-        kernel.open_gates(self._tables, gates)
+        events.open_gates(self._tables, gates)
 
     def _forget(self, play: Play) -> None:
         """Take the rows of a play back."""
@@ -462,7 +462,7 @@ class FluidFabric:
         for joined_at, ranks in foreseen.joined():
             self._advance(joined_at)
             self._tables.clock["now"] = joined_at
-            kernel.open_gates(self._tables, play.rows["gates"] + ranks)
+            events.open_gates(self._tables, play.rows["gates"] + ranks)
         self._advance(now)
         self._tables.clock["now"] = now
         self._tables.plays["is_watched"][play.rows["plays"]] = True
@@ -577,14 +577,14 @@ class FluidFabric:
         until = math.inf if horizon == math.inf else self._before(horizon)
         foreseen_at = min((foreseen.next_completion() for foreseen in self._foreseen), default=math.inf)
         why = self._advance(min(until, foreseen_at))
-        if why == kernel.QUIET and foreseen_at < until:
+        if why == events.QUIET and foreseen_at < until:
             self._tables.clock["now"] = max(foreseen_at, self._now)
             self._come_true(self._now)
-            why = kernel.COMPLETE
+            why = events.COMPLETE
         self._report()
         if not self._is_active:
             return
-        if why == kernel.COMPLETE:
+        if why == events.COMPLETE:
             self._wake_at(self._base + self._now)
         elif horizon < math.inf:
             self._wake_at(horizon)
@@ -595,8 +595,8 @@ class FluidFabric:
             raise StalledError(describe_stall(self._tables, list(self._playing.values()), self._base))
 
     def _advance(self, until: float) -> int:
-        """Let the kernel run; see `kernel.advance`."""
-        while (why := kernel.advance(self._tables, until)) == kernel.CROWDED:
+        """Let the kernel run; see `events.advance`."""
+        while (why := events.advance(self._tables, until)) == events.CROWDED:
             self._tables = enlarge_events(self._tables)
         return why
 

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from simnet.fabric.kernels.tables import DEPENDENCY, EDGE, GATE, HOP, OPERATION, Table
 from simnet.fabric.network import Network
-from simnet.fabric.tables import DEPENDENCY, EDGE, GATE, HOP, OPERATION, Table
 from simnet.protocols import wire_bytes
 from simnet.traffic.schedule import Kind, Schedule, Until
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from simnet.fabric.tables import Table, Tables, make_tables
+from simnet.fabric.kernels.tables import Table, Tables, make_tables
 
 __all__ = ["Slots", "enlarge", "enlarge_events"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simnet.fabric.kernel import RUNNING, WAITING
-from simnet.fabric.tables import Tables
+from simnet.fabric.kernels.steps import RUNNING, WAITING
+from simnet.fabric.kernels.tables import Tables
 
 if TYPE_CHECKING:
     from simnet.fabric.play import Play

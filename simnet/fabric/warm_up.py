@@ -8,8 +8,8 @@ import numpy as np
 import simpy
 
 from simnet.fabric.bounds import bound
-from simnet.fabric.compiled import compile_once
 from simnet.fabric.fluid import FluidFabric
+from simnet.fabric.kernels.compiled import compile_once
 from simnet.fabric.network import Network
 from simnet.protocols import FlowProtocol
 from simnet.topology import star

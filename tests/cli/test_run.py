@@ -155,7 +155,7 @@ def test_compiling_is_said_in_one_line(mine, here, environment, monkeypatch):
     said = []
     monkeypatch.setattr("simnet.fabric.warm_up._warm_up", lambda: None)
     monkeypatch.setenv("SIMNET_CACHE_DIR", str(here / "cache"))
-    from simnet.fabric.compiled import cache_folder
+    from simnet.fabric.kernels.compiled import cache_folder
     from simnet.fabric.warm_up import compile_kernels
 
     cache_folder.cache_clear()

@@ -118,7 +118,7 @@ def test_the_name_changes_with_numba(folder, tmp_path, monkeypatch):
 SMALL = """
     import sys
     from pathlib import Path
-    from simnet.fabric.compiled import compile_once, kernel
+    from simnet.fabric.kernels.compiled import compile_once, kernel
 
     @kernel
     def twice(x: float) -> float:

@@ -28,9 +28,8 @@ def test_twice_in_one_process():
     assert fingerprint(5) == fingerprint(5)
 
 
-@pytest.mark.parametrize("hash_seed", ["random", "1"])
-def test_another_process_with_another_hash_seed(hash_seed):
-    assert in_another_process(5, PYTHONHASHSEED=hash_seed) == fingerprint(5)
+def test_another_process_with_another_hash_seed():
+    assert in_another_process(5, PYTHONHASHSEED="random") == fingerprint(5)
 
 
 def test_plain_python_gives_the_same_bits_as_compiled():

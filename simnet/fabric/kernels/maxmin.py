@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from simnet.fabric.compiled import inlined, kernel
-from simnet.fabric.heap import drop_first, insert
-from simnet.fabric.tables import Table
+from simnet.fabric.kernels.compiled import inlined, kernel
+from simnet.fabric.kernels.heap import drop_first, insert
+from simnet.fabric.kernels.tables import Table
 
 __all__ = ["BY_CAP", "UNLIMITED", "fill", "raise_levels"]
 

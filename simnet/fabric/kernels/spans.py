@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from simnet.fabric.compiled import inlined
-from simnet.fabric.tables import Table
+from simnet.fabric.kernels.compiled import inlined
+from simnet.fabric.kernels.tables import Table
 
 __all__ = ["GAPS", "PAUSE", "SPAN", "copy_span", "cover", "same_span", "shift_span"]
 

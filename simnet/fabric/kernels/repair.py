@@ -9,9 +9,9 @@ bottleneck structure of congestion-controlled networks", SIGMETRICS 2020).
 
 from __future__ import annotations
 
-from simnet.fabric.compiled import inlined, kernel
-from simnet.fabric.maxmin import raise_levels
-from simnet.fabric.tables import Table
+from simnet.fabric.kernels.compiled import inlined, kernel
+from simnet.fabric.kernels.maxmin import raise_levels
+from simnet.fabric.kernels.tables import Table
 
 __all__ = ["join", "repair"]
 
@@ -45,7 +45,7 @@ def repair(
     Parameters
     ----------
     flows, hops, resources, levels : tables
-        As of `simnet.fabric.maxmin.fill`.
+        As of `simnet.fabric.kernels.maxmin.fill`.
     members : table
         The set to begin with; each of its flows bears the mark. Those who join follow.
     count : int

@@ -6,8 +6,8 @@ flows that are active on a resource form a list, so that a flow comes and goes i
 
 from __future__ import annotations
 
-from simnet.fabric.compiled import kernel
-from simnet.fabric.tables import Table
+from simnet.fabric.kernels.compiled import kernel
+from simnet.fabric.kernels.tables import Table
 
 __all__ = ["attach", "detach", "gather_component"]
 

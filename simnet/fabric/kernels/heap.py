@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simnet.fabric.compiled import inlined, kernel
-from simnet.fabric.tables import Table
+from simnet.fabric.kernels.compiled import inlined, kernel
+from simnet.fabric.kernels.tables import Table
 
 __all__ = ["discard", "drop_first", "insert", "set_finish"]
 

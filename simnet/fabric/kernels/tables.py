@@ -87,7 +87,7 @@ OPERATION = _record(
     last_arrival=FLOAT,
     last_delivery=FLOAT,
     lost_bytes=FLOAT,  # what deadlines and cancelling left undelivered
-    # The flow of the firing that drains; see simnet.fabric.maxmin.
+    # The flow of the firing that drains; see simnet.fabric.kernels.maxmin.
     first_hop=INT,
     hops=INT,
     weight=FLOAT,

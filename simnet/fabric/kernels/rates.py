@@ -1,0 +1,242 @@
+"""Which resources a flow is on, and what rates change at an instant; compiled."""
+
+from __future__ import annotations
+
+from simnet.fabric.kernels.compiled import inlined
+from simnet.fabric.kernels.heap import discard, set_finish
+from simnet.fabric.kernels.incidence import attach, detach, gather_component
+from simnet.fabric.kernels.maxmin import BY_CAP, UNLIMITED, fill
+from simnet.fabric.kernels.repair import join, repair
+from simnet.fabric.kernels.tables import Tables
+
+__all__ = [
+    "CHANGED",
+    "JOINED",
+    "LEFT",
+    "make_dirty",
+    "make_fresh",
+    "make_path_dirty",
+    "occupy_path",
+    "release_path",
+    "repair_rates",
+    "set_off",
+    "solve_components",
+]
+
+# What happened to a resource; the larger includes what the smaller asks for.
+JOINED, LEFT, CHANGED = 1, 2, 3
+
+_DRAINED = 1e-12  # of a flow's size
+
+
+@inlined
+def occupy_path(tables: Tables, row: int) -> None:
+    """Make the flow of an operation active on its resources."""
+    operation = tables.operations[row]
+    operation.on_path = operation.remaining
+    for hop in range(operation.first_hop, operation.first_hop + operation.hops):
+        resource = tables.resources[tables.hops[hop].resource]
+        if resource.users == 0:
+            resource.busy_since = tables.clock[0].now
+    attach(tables.operations, tables.hops, tables.resources, row)
+    make_path_dirty(tables, row, JOINED)
+    make_fresh(tables, row)
+
+
+@inlined
+def release_path(tables: Tables, row: int) -> None:
+    """Take the flow of an operation off its resources and account for what it has moved there."""
+    clock = tables.clock[0]
+    operation = tables.operations[row]
+    operation.remaining = max(operation.remaining - operation.rate * (clock.now - operation.since), 0.0)
+    operation.since = clock.now
+    operation.rate = 0.0
+    moved = operation.on_path - operation.remaining
+    clock.drains = discard(tables.operations, tables.drains, clock.drains, row)
+    detach(tables.operations, tables.hops, tables.resources, row)
+    for hop in range(operation.first_hop, operation.first_hop + operation.hops):
+        resource = tables.resources[tables.hops[hop].resource]
+        resource.carried += tables.hops[hop].coefficient * moved
+        if resource.users == 0:
+            resource.busy += clock.now - resource.busy_since
+            resource.busy_since = clock.now
+    make_path_dirty(tables, row, LEFT)
+
+
+@inlined
+def make_path_dirty(tables: Tables, row: int, what: int) -> None:
+    operation = tables.operations[row]
+    for hop in range(operation.first_hop, operation.first_hop + operation.hops):
+        make_dirty(tables, tables.hops[hop].resource, what)
+
+
+@inlined
+def make_dirty(tables: Tables, resource: int, what: int) -> None:
+    """Note what happened to a resource at this instant."""
+    if tables.resources[resource].dirty == 0:
+        tables.dirty[tables.clock[0].dirty].row = resource
+        tables.clock[0].dirty += 1
+    tables.resources[resource].dirty = max(tables.resources[resource].dirty, what)
+
+
+@inlined
+def make_fresh(tables: Tables, row: int) -> None:
+    """Note that a flow began, or has another cap or path, at this instant."""
+    operation = tables.operations[row]
+    operation.limit = UNLIMITED
+    if not operation.fresh:
+        operation.fresh = True
+        tables.fresh[tables.clock[0].fresh].row = row
+        tables.clock[0].fresh += 1
+
+
+@inlined
+def repair_rates(tables: Tables) -> None:
+    """Find the rates that change at this instant, beginning with the flows that something happened to."""
+    clock = tables.clock[0]
+    operations, resources, members = tables.operations, tables.resources, tables.flow_members
+    clock.mark += 1
+    count = 0
+    for i in range(clock.dirty):
+        row = tables.dirty[i].row
+        if resources[row].dirty >= LEFT:
+            hop = resources[row].head
+            while hop >= 0:
+                user = tables.hops[hop].flow
+                if resources[row].dirty == CHANGED or operations[user].limit == row:
+                    count = join(operations, members, count, clock.mark, user)
+                hop = tables.hops[hop].next
+        resources[row].dirty = 0
+    clock.dirty = 0
+    for i in range(clock.fresh):
+        row = tables.fresh[i].row
+        operations[row].fresh = False
+        if operations[row].active:
+            if _is_alone(tables, row):
+                operations[row].old_rate = operations[row].rate
+                _flow_alone(tables, row)
+            else:
+                count = join(operations, members, count, clock.mark, row)
+    clock.fresh = 0
+    if count == 0:
+        return
+    count, passes = repair(
+        operations, tables.hops, resources, tables.levels, members, count, clock.mark, tables.resource_members
+    )
+    clock.solves += 1
+    clock.passes += passes
+    clock.touched += count
+    for i in range(count):
+        row = members[i].row
+        if operations[row].rate != operations[row].old_rate:
+            _foresee(tables, row)
+
+
+@inlined
+def _is_alone(tables: Tables, row: int) -> bool:
+    """Tell whether a flow shares none of its resources."""
+    operation = tables.operations[row]
+    for hop in range(operation.first_hop, operation.first_hop + operation.hops):
+        if tables.resources[tables.hops[hop].resource].users > 1:
+            return False
+    return True
+
+
+@inlined
+def _flow_alone(tables: Tables, row: int) -> None:
+    """Give a flow all that its path and its cap allow."""
+    operation = tables.operations[row]
+    tables.clock[0].solves += 1
+    tables.clock[0].passes += 1
+    tables.clock[0].touched += 1
+    operation.rate = operation.cap
+    operation.limit = BY_CAP
+    operation.fixed = True
+    for hop in range(operation.first_hop, operation.first_hop + operation.hops):
+        resource = tables.hops[hop].resource
+        rate = tables.resources[resource].capacity / tables.hops[hop].coefficient
+        if rate < operation.rate:
+            operation.rate = rate
+            operation.limit = resource
+    if operation.rate != operation.old_rate:
+        _foresee(tables, row)
+
+
+@inlined
+def solve_components(tables: Tables) -> None:
+    """Find the rates in all components that changed at this instant, whole: the oracle of `repair_rates`."""
+    clock = tables.clock[0]
+    clock.mark += 1
+    for i in range(clock.dirty):
+        resource = tables.dirty[i].row
+        tables.resources[resource].dirty = 0
+        if tables.resources[resource].users > 0:
+            _solve_component(tables, resource)
+    clock.dirty = 0
+    for i in range(clock.fresh):
+        tables.operations[tables.fresh[i].row].fresh = False
+    clock.fresh = 0
+
+
+@inlined
+def _solve_component(tables: Tables, resource: int) -> None:
+    """Find the rates in the component of a resource, and when its flows drain."""
+    operations = tables.operations
+    flows, resources = gather_component(
+        operations,
+        tables.hops,
+        tables.resources,
+        tables.flow_members,
+        tables.resource_members,
+        tables.clock[0].mark,
+        resource,
+    )
+    if flows == 0:
+        return
+    tables.clock[0].solves += 1
+    tables.clock[0].passes += 1
+    tables.clock[0].touched += flows
+    for i in range(flows):
+        operation = operations[tables.flow_members[i].row]
+        operation.old_rate = operation.rate
+    fill(
+        operations,
+        tables.hops,
+        tables.resources,
+        tables.levels,
+        tables.flow_members,
+        flows,
+        tables.resource_members,
+        resources,
+    )
+    for i in range(flows):
+        row = tables.flow_members[i].row
+        if operations[row].rate != operations[row].old_rate:
+            _foresee(tables, row)
+
+
+@inlined
+def set_off(tables: Tables, row: int) -> None:
+    """Foresee the end of a flow that no solving will: it is empty, or uses no resource and has its cap as its rate."""
+    operation = tables.operations[row]
+    operation.old_rate = operation.rate
+    operation.rate = operation.cap if operation.hops == 0 else 0.0
+    _foresee(tables, row)
+
+
+@inlined
+def _foresee(tables: Tables, row: int) -> None:
+    """Work out when a flow drains, after its rate has changed."""
+    clock = tables.clock[0]
+    operation = tables.operations[row]
+    operation.remaining -= operation.old_rate * (clock.now - operation.since)
+    operation.since = clock.now
+    if operation.remaining <= _DRAINED * operation.firing_bytes:
+        operation.remaining = 0.0
+        finish = clock.now
+    elif operation.rate > 0.0:
+        finish = clock.now + operation.remaining / operation.rate
+    else:
+        clock.drains = discard(tables.operations, tables.drains, clock.drains, row)
+        return
+    clock.drains = set_finish(tables.operations, tables.drains, clock.drains, row, finish)
