@@ -26,12 +26,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 from works import WORKS, write_work
+
+from simnet.fabric.settings import EngineSettings
 
 HERE = Path(__file__).parent
 BUILD = HERE / "build"
@@ -156,8 +158,9 @@ def print_simnet(simnet: Runs) -> None:
     print(f"           routes and placing       {spread(simnet.phase_s('place'))}")
     print(f"           playing                  {spread(simnet.phase_s('play'))}")
     print(f"           elapsed s, whole process {spread(simnet.wall_s())}")
-    counts = ", ".join(f"{value} {name}" for name, value in result.items() if isinstance(value, int))
-    print(f"           {simnet.memory_mb():.0f} MB, {counts}")
+    counts = [f"{value} {name.replace('_', ' ')}" for name, value in result.items() if isinstance(value, int)]
+    print(f"           {', '.join(counts)}")
+    print(f"           {simnet.memory_mb():.0f} MB")
     print(f"           simulated {result['simulated_s']:.12g} s")
 
 
@@ -192,7 +195,8 @@ def compare(file: Path, collective: str, arguments: argparse.Namespace) -> bool:
     """Run one work in both, print what came of it, and tell whether the results agree."""
     commands: dict[str, list[str]] = {}
     if arguments.only != "simgrid":
-        commands["simnet"] = [sys.executable, str(HERE / "simnet_workloads.py"), str(file)]
+        without = ["--without", *arguments.without] if arguments.without else []
+        commands["simnet"] = [sys.executable, str(HERE / "simnet_workloads.py"), str(file), *without]
     if arguments.only != "simnet":
         options = (*SIMGRID_OPTIONS, f"network/optim:{arguments.optim or FASTER_OPTIM[collective]}", *arguments.cfg)
         configured = [f"--cfg={option}" for option in options]
@@ -232,13 +236,18 @@ def parse_arguments() -> argparse.Namespace:
     add("--hosts", nargs="+", type=int, default=[64, 256, 1024], help="of W1 to W3 (default: 64 256 1024)")
     add("--flows", type=int, default=10_000, help="of W4 (default: 10000)")
     add("--skew-s", type=float, default=0.0, help="ranks of W1 and W2 begin at random up to then (default: 0)")
+    add("--divisible", action="store_true", help="equal chunks in W1 and W2, even of fractions of bytes; simnet only")
     add("--seed", type=int, default=1, help="of everything random (default: 1)")
     add("--repetitions", type=int, default=3, help="of each process (default: 3)")
     add("--only", choices=["simnet", "simgrid"], help="leave the other out")
+    add("--without", nargs="+", choices=list(vars(EngineSettings())), default=[], help="switch off in simnet")
     add("--optim", choices=["Lazy", "Full"], help="of SimGrid's network (default: the faster one for the work)")
     add("--cfg", nargs="+", default=[], metavar="OPTION:VALUE", help="further options of SimGrid")
     add("--keep", type=Path, metavar="FOLDER", help="write the files that carry the works there, and leave them")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.divisible and arguments.only != "simnet":
+        parser.error("--divisible needs --only simnet: SimGrid sends whole bytes")
+    return arguments
 
 
 def main() -> int:
@@ -255,6 +264,7 @@ def main() -> int:
         for name in arguments.work:
             for hosts in arguments.hosts if name in ("W1", "W2", "W2p", "W3") else [0]:
                 work = WORKS[name](hosts, arguments.flows, arguments.skew_s, arguments.seed)
+                work = replace(work, divisible=arguments.divisible)
                 file = folder / f"{name}_{hosts or arguments.flows}.txt"
                 write_work(work, file)
                 print(f"\n{name}, {f'{hosts} hosts' if hosts else f'{arguments.flows} flows'}")

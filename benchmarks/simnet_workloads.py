@@ -1,4 +1,4 @@
-"""The work of compare_simgrid.py in simnet: ``python simnet_workloads.py FILE``, or without a file only the start.
+"""The work of compare_simgrid.py in simnet: ``python simnet_workloads.py FILE``; without a file it starts and ends.
 
 Prints one JSON object: the simulated time, counts, how long each flow took, and seconds of CPU by phase. ``start`` is
 the interpreter with its imports, ``kernels`` the loading of the compiled kernels; neither depends on the work.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +20,10 @@ import simpy
 from numpy.typing import NDArray
 from works import BUFFER_ELEMENTS, ELEMENT_BYTES, Flows, Work, build_topology, read_work
 
-from simnet.fabric.fluid import FluidFabric, Play
+from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.network import Network
+from simnet.fabric.play import Play
+from simnet.fabric.settings import EngineSettings
 from simnet.fabric.warm_up import compile_kernels
 from simnet.protocols import FlowProtocol
 from simnet.topology import Topology, star
@@ -41,7 +43,7 @@ FREE = FlowProtocol()
 """The protocol `ideal`: it costs nothing."""
 
 
-def simulate(work: Work, phases: dict[str, float] | None = None) -> dict[str, Any]:
+def simulate(work: Work, phases: dict[str, float] | None = None, without: Sequence[str] = ()) -> dict[str, Any]:
     """Simulate a work.
 
     Parameters
@@ -49,20 +51,22 @@ def simulate(work: Work, phases: dict[str, float] | None = None) -> dict[str, An
     work : Work
     phases : dict, optional
         Seconds of CPU by phase are added to it.
+    without : sequence of str
+        Fields of `EngineSettings` that are switched off.
 
     Returns
     -------
     dict
-        ``simulated_s``, ``messages``, ``solves``, ``flow_duration_s`` (shape (flows,), for works of flows).
+        ``simulated_s``; counts; ``flow_duration_s``, a list, empty where the work has no flows.
     """
     phases = {} if phases is None else phases
+    engine = EngineSettings(**dict.fromkeys(without, False))
     with timed(phases, "topology"):
         topology = build_topology(work)
-        network = Network(topology, FREE)
+        fabric = FluidFabric(simpy.Environment(), Network(topology, FREE), engine=engine)
     if work.flows is not None:
-        return _simulate_flows(work.flows, topology, network, phases)
+        return _simulate_flows(work.flows, topology, fabric, phases)
     with timed(phases, "place"):
-        fabric = FluidFabric(simpy.Environment(), network)
         placement = fabric.place(_collective(work), topology.compiled.rank_nodes[work.hosts])
     with timed(phases, "play"):
         skewed = bool(work.start_s.any())
@@ -126,7 +130,7 @@ def _collective(work: Work) -> Schedule:
     ranks = len(work.hosts)
     if work.collective == "push_pull":
         return parameter_server_push_pull(ranks - 1, 1, BUFFER_ELEMENTS, ELEMENT_BYTES)
-    ring = ring_all_reduce(ranks, BUFFER_ELEMENTS, ELEMENT_BYTES)
+    ring = ring_all_reduce(ranks, BUFFER_ELEMENTS, ELEMENT_BYTES, divisible=work.divisible)
     # Where all paths have the same latency, as on a star, waiting changes nothing.
     return ring if work.topology == "star" else waiting_for_delivery(ring)
 
@@ -140,7 +144,7 @@ def _join(env: simpy.Environment, play: Play, start_s: NDArray[np.float64]) -> I
         play.open([rank])
 
 
-def _simulate_flows(flows: Flows, topology: Topology, network: Network, phases: dict[str, float]) -> dict[str, Any]:
+def _simulate_flows(flows: Flows, topology: Topology, fabric: FluidFabric, phases: dict[str, float]) -> dict[str, Any]:
     """Play flows that wait for their latency before they take bandwidth, weighted by 1/latency, as those of CM02 do.
 
     So each begins later by its latency, and is over when it has drained.
@@ -149,8 +153,7 @@ def _simulate_flows(flows: Flows, topology: Topology, network: Network, phases: 
         nodes = topology.compiled.rank_nodes
         source, target = nodes[flows.source], nodes[flows.target]
         pairs = zip(source.tolist(), target.tolist(), strict=True)
-        latency = np.array([network.route(*pair).latency_s for pair in pairs])
-        fabric = FluidFabric(simpy.Environment(), network)
+        latency = np.array([fabric.network.route(*pair).latency_s for pair in pairs])
         placement = fabric.place(flow_schedule(flows, len(nodes), flows.start_s + latency), [*source, *nodes])
         # The schedule's first operation is the calculation that all sends wait for.
         placement.operations["weight"][1:] = latency.max() / latency
@@ -163,22 +166,30 @@ def _simulate_flows(flows: Flows, topology: Topology, network: Network, phases: 
 
 
 def _counts(fabric: FluidFabric) -> dict[str, Any]:
-    return {"messages": fabric.messages, "solves": fabric.solves}
+    clock = fabric._tables.clock
+    return {
+        "messages": fabric.messages,
+        "simulated_messages": fabric.simulated_messages,
+        "solves": fabric.solves,
+        "passes": int(clock["passes"][0]),
+        "touched_flows": int(clock["touched"][0]),
+    }
 
 
 def main() -> None:
     """Simulate the work of a file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path, nargs="?", help="written by compare_simgrid.py; without: only the start")
-    file = parser.parse_args().file
+    parser.add_argument("file", type=Path, nargs="?", help="written by compare_simgrid.py")
+    parser.add_argument("--without", nargs="+", default=[], help="fields of EngineSettings to switch off")
+    arguments = parser.parse_args()
     phases = {"start": time.process_time()}
     with timed(phases, "kernels"):
         load_kernels()
     result: dict[str, Any] = {}
-    if file is not None:
+    if arguments.file is not None:
         with timed(phases, "read"):
-            work = read_work(file)
-        result = simulate(work, phases)
+            work = read_work(arguments.file)
+        result = simulate(work, phases, arguments.without)
     print(json.dumps(result | {"cpu_s": phases}))
 
 

@@ -70,6 +70,8 @@ class Work:
         The host of each rank.
     start_s : ndarray of float, shape (ranks,)
         When each rank begins.
+    divisible : bool
+        Chunks are exactly equal, even if that is no whole number of bytes; only simnet can do that.
     flows : Flows or None
     """
 
@@ -78,6 +80,7 @@ class Work:
     collective: str
     hosts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     start_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    divisible: bool = False
     flows: Flows | None = None
 
 
@@ -176,7 +179,7 @@ def write_work(work: Work, path: Path) -> None:
 
 def read_work(path: Path) -> Work:
     """Read what simnet needs of a file that `write_work` wrote."""
-    topology, options, collective = "", {}, "flows"
+    topology, options, collective, divisible = "", {}, "flows", False
     ranks: list[tuple[str, str]] = []
     flows: list[tuple[str, ...]] = []
     with path.open() as lines:
@@ -189,7 +192,7 @@ def read_work(path: Path) -> Work:
             elif what == "topology":
                 topology, options = rest[0], json.loads(rest[1])
             elif what in ("ring", "push_pull"):
-                collective = what
+                collective, divisible = what, "divisible" in rest[-1]
     table = np.array(ranks, dtype=np.float64).reshape(-1, 2)
     found = None
     if flows:
@@ -200,7 +203,7 @@ def read_work(path: Path) -> Work:
             np.array(target, dtype=np.int64),
             np.array(size, dtype=np.int64),
         )
-    return Work(topology, options, collective, table[:, 0].astype(np.int64), table[:, 1].copy(), found)
+    return Work(topology, options, collective, table[:, 0].astype(np.int64), table[:, 1].copy(), divisible, found)
 
 
 def _cables() -> dict[str, float]:
@@ -216,7 +219,7 @@ def _lines(work: Work) -> Iterator[str]:
     for host, start in zip(work.hosts.tolist(), work.start_s.tolist(), strict=True):
         yield f"rank {host} {start!r}"
     if work.flows is None:
-        yield f"{work.collective} {BUFFER_ELEMENTS} {ELEMENT_BYTES}"
+        yield f"{work.collective} {BUFFER_ELEMENTS} {ELEMENT_BYTES}{' divisible' if work.divisible else ''}"
         return
     flows = work.flows
     columns = (flows.start_s.tolist(), flows.source.tolist(), flows.target.tolist(), flows.size_bytes.tolist())

@@ -64,9 +64,9 @@ def architectures() -> None:
 
 
 def write(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table, without the column that differs from run to run."""
+    """Write a table, without the column that differs from run to run and the digits that differ between machines."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    frame.drop(columns="wall_time_s").to_csv(path, index=False, lineterminator="\n")
+    frame.drop(columns="wall_time_s").to_csv(path, index=False, lineterminator="\n", float_format="%.9g")
 
 
 def main() -> None:

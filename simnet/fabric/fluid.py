@@ -20,13 +20,13 @@ from simnet.engine.alarm import LATE, URGENT, Alarm
 from simnet.errors import InvariantError, StalledError
 from simnet.fabric.foresight import Foreseen
 from simnet.fabric.kernels import events
-from simnet.fabric.kernels.tables import Table, Tables, make_tables
+from simnet.fabric.kernels.tables import Table, Tables
 from simnet.fabric.network import Network
-from simnet.fabric.placement import LOCAL, REMOTE, Placement, place
+from simnet.fabric.placement import Placement, place
 from simnet.fabric.play import Play
 from simnet.fabric.recurrence import Outcome, Recurrence, evaluate, recurrence_of
-from simnet.fabric.settings import EngineSettings
-from simnet.fabric.slots import Slots, enlarge, enlarge_events
+from simnet.fabric.rows import Rows
+from simnet.fabric.settings import DEFAULT_ENGINE, EngineSettings
 from simnet.fabric.stall import describe_stall
 from simnet.traffic.deadlock import check_deadlock
 from simnet.traffic.schedule import Schedule
@@ -51,31 +51,13 @@ class FluidFabric:
         env: simpy.Environment,
         network: Network,
         reduce_s_per_byte: float = 0.0,
-        engine: EngineSettings = EngineSettings(),
+        engine: EngineSettings = DEFAULT_ENGINE,
     ) -> None:
         self.env = env
         self.network = network
-        nodes = len(network.compiled.node_names)
-        self._tables: Tables = make_tables(
-            operations=64,
-            dependencies=64,
-            hops=256,
-            resources=len(network.capacity),
-            gates=64,
-            plays=8,
-            servers=2 * nodes,
-            devices=nodes,
-            costs=2,
-            events=256,
-        )
-        self._tables.operations["place"] = -1
-        self._tables.resources["capacity"] = network.capacity
-        self._tables.resources["head"] = -1
+        self._rows = Rows(network, reduce_s_per_byte)
         self._tables.clock["full_solves"] = not engine.local_repair
         self._engine = engine
-        self._set_costs(reduce_s_per_byte)
-        self._slots = {name: Slots() for name in ("operations", "dependencies", "hops", "gates", "plays")}
-        self._streams: dict[tuple[int, int], int] = {}
         self._playing: dict[int, Play] = {}
         self._opened: set[tuple[int, int]] = set()
         self._placements: dict[tuple[int, bytes], Placement] = {}
@@ -84,14 +66,17 @@ class FluidFabric:
         self._recurrences: dict[Placement, Recurrence | None] = {}
         self._outcomes: dict[Placement, Outcome | None] = {}
         self._resource_users = np.zeros(len(network.capacity), np.int64)
-        self._node_users = np.zeros(nodes, np.int64)
+        self._node_users = np.zeros(len(network.compiled.node_names), np.int64)
         self._capacity_changed = False
         self._simulated = 0
         self._foreseen_messages = 0
-        self._begun = 0
         self._base = 0.0
         self._alarm: simpy.Event | None = None
         self._awake_at = math.inf
+
+    @property
+    def _tables(self) -> Tables:
+        return self._rows.tables
 
     # -- what actors call -------------------------------------------------------------------------------------------
 
@@ -200,8 +185,7 @@ class FluidFabric:
         self._play_events_of(used, np.empty(0, np.int64))
         self._play_events(play)
         np.add.at(self._resource_users, used, 1)
-        first = self._slots["hops"].take(len(resources))
-        self._tables = enlarge(self._tables, hops=self._slots["hops"].used)
+        first = self._rows.lend_hops(len(resources))
         row = play.rows["operations"] + operation
         hops = self._tables.hops[first : first + len(resources)]
         hops["resource"], hops["flow"] = resources, row
@@ -268,84 +252,6 @@ class FluidFabric:
             worst = self.network.resource_names[over[0]]
             raise InvariantError(f"{worst} carried {self.carried_bytes()[over[0]]} bytes, it could {most[over[0]]}")
 
-    # -- rows -------------------------------------------------------------------------------------------------------
-
-    def _set_costs(self, reduce_s_per_byte: float) -> None:
-        protocol, costs = self.network.protocol, self._tables.costs
-        costs["reduce_per_byte"] = reduce_s_per_byte
-        costs["pipeline_bytes"][REMOTE] = protocol.pipeline_bytes
-        costs["packet_bytes"][REMOTE] = protocol.payload_bytes + protocol.header_bytes
-        costs["packet_bytes"][LOCAL] = math.inf
-        costs["send"][REMOTE] = protocol.send_overhead_s
-        costs["send_per_byte"][REMOTE] = protocol.send_overhead_s_per_byte
-        costs["receive"][REMOTE] = protocol.receive_overhead_s
-        costs["receive_per_byte"][REMOTE] = protocol.receive_overhead_s_per_byte
-
-    def _take_rows(self, placement: Placement) -> dict[str, int]:
-        lengths = _lengths(placement)
-        rows = {name: self._slots[name].take(length) for name, length in lengths.items()}
-        servers = self._number_streams(placement)
-        self._tables = enlarge(self._tables, servers=servers, **{name: self._slots[name].used for name in lengths})
-        return rows
-
-    def _fill_rows(self, placement: Placement, rows: dict[str, int], first_setup_s: NDArray[np.float64]) -> None:
-        """Copy a placement into its rows, renumbered."""
-        tables, at = self._tables, {name: slice(rows[name], rows[name] + n) for name, n in _lengths(placement).items()}
-        self._begun += 1
-        operations = tables.operations[at["operations"]]
-        # A cancelled play may have left its rows among those to be looked at.
-        fresh = operations["fresh"].copy()
-        operations[:] = placement.operations
-        operations["fresh"] = fresh
-        # What is left of an earlier play in these rows, and of this one should it be cancelled, must not be taken for it.
-        operations["stamp"] = 2 * self._begun
-        operations["play"] = rows["plays"]
-        for column, offset in (
-            ("source", rows["gates"]),
-            ("target", rows["gates"]),
-            ("first_in", rows["dependencies"]),
-            ("first_out", rows["dependencies"]),
-            ("first_hop", rows["hops"]),
-        ):
-            operations[column] += offset
-        operations["first_setup"] += first_setup_s
-        for row, stream in placement.streams:
-            operations["server"][row] = self._streams[stream]
-        dependencies = tables.dependencies[at["dependencies"]]
-        dependencies[:] = placement.dependencies
-        dependencies["before"] += rows["operations"]
-        dependencies["after"] += rows["operations"]
-        tables.outgoing["row"][at["dependencies"]] = placement.outgoing["row"] + rows["dependencies"]
-        tables.behind_gate["row"][at["operations"]] = placement.behind_gate["row"] + rows["operations"]
-        hops = tables.hops[at["hops"]]
-        hops[:] = placement.hops
-        hops["flow"] += rows["operations"]
-        gates = tables.gates[at["gates"]]
-        gates[:] = placement.gates
-        gates["play"] = rows["plays"]
-        gates["first_operation"] += rows["operations"]
-        tables.plays["number"][rows["plays"]] = self._begun
-        tables.plays["left"][rows["plays"]] = placement.schedule.ranks
-        tables.plays["is_watched"][rows["plays"]] = True
-
-    def _set_up_connections(self, placement: Placement) -> NDArray[np.float64]:
-        """Return what the first message over a persistent connection pays for opening it, shape (operations,) [s]."""
-        first_setup_s = np.zeros(len(placement.operations))
-        ops = placement.schedule.operations
-        for row in np.flatnonzero(placement.setup_s > 0.0).tolist():
-            pair = (int(placement.nodes[ops.source[row]]), int(placement.nodes[ops.target[row]]))
-            if pair not in self._opened:
-                self._opened.add(pair)
-                first_setup_s[row] = placement.setup_s[row]
-        return first_setup_s
-
-    def _number_streams(self, placement: Placement) -> int:
-        """Give each stream of calculations, which exclude each other, a server; return how many servers there are."""
-        first = 2 * len(self.network.compiled.node_names)
-        for _, stream in placement.streams:
-            self._streams.setdefault(stream, first + len(self._streams))
-        return first + len(self._streams)
-
     @property
     def _is_active(self) -> bool:
         return bool(self._playing or self._foreseen)
@@ -362,11 +268,10 @@ class FluidFabric:
     def _begin(self, play: Play, first_setup_s: NDArray[np.float64]) -> None:
         """Hand a play to the event kernel."""
         placement = play.placement
-        play.rows = rows = self._take_rows(placement)
+        play.rows = rows = self._rows.lend(placement, first_setup_s)
         self._playing[rows["plays"]] = play
         self._resource_users[placement.used_resources] += 1
         self._node_users[placement.used_nodes] += 1
-        self._fill_rows(placement, rows, first_setup_s)
         events.begin_play(
             self._tables, rows["operations"], len(placement.operations), rows["gates"], placement.schedule.ranks
         )
@@ -388,8 +293,18 @@ class FluidFabric:
         del self._playing[play.rows["plays"]]
         self._resource_users[play.placement.used_resources] -= 1
         self._node_users[play.placement.used_nodes] -= 1
-        for name, length in _lengths(play.placement).items():
-            self._slots[name].give_back(play.rows[name], length)
+        self._rows.give_back(play.placement, play.rows)
+
+    def _set_up_connections(self, placement: Placement) -> NDArray[np.float64]:
+        """Return what the first message over a persistent connection pays for opening it, shape (operations,) [s]."""
+        first_setup_s = np.zeros(len(placement.operations))
+        ops = placement.schedule.operations
+        for row in np.flatnonzero(placement.setup_s > 0.0).tolist():
+            pair = (int(placement.nodes[ops.source[row]]), int(placement.nodes[ops.target[row]]))
+            if pair not in self._opened:
+                self._opened.add(pair)
+                first_setup_s[row] = placement.setup_s[row]
+        return first_setup_s
 
     # -- plays that are foreseen ------------------------------------------------------------------------------------
 
@@ -421,7 +336,6 @@ class FluidFabric:
         else:
             foreseen.outcome = evaluate(
                 foreseen.recurrence,
-                self._tables.costs,
                 foreseen.gate_s,
                 placement.operations["first_setup"] + foreseen.first_setup_s,
                 skip_periods=self._engine.skip_periods,
@@ -540,8 +454,7 @@ class FluidFabric:
             clock["now"], clock["events"], clock["queue_size"] = 0.0, 0, 0
             servers = self._tables.servers["free_at"]
             np.maximum(servers - passed, 0.0, out=servers)
-            for slots in self._slots.values():
-                slots.reset()
+            self._rows.give_back_all()
             return
         local = self._local_time()
         if local < self._now:
@@ -597,7 +510,7 @@ class FluidFabric:
     def _advance(self, until: float) -> int:
         """Let the kernel run; see `events.advance`."""
         while (why := events.advance(self._tables, until)) == events.CROWDED:
-            self._tables = enlarge_events(self._tables)
+            self._rows.make_room_for_events()
         return why
 
     def _before(self, time_s: float) -> float:
@@ -633,14 +546,3 @@ class FluidFabric:
                 play = self._playing[row]
                 play.complete.set(delay, URGENT, play)
                 self._forget(play)
-
-
-def _lengths(placement: Placement) -> dict[str, int]:
-    """Return how many rows of each table a play needs."""
-    return {
-        "operations": len(placement.operations),
-        "dependencies": len(placement.dependencies),
-        "hops": len(placement.hops),
-        "gates": placement.schedule.ranks,
-        "plays": 1,
-    }

@@ -1,8 +1,8 @@
 """Plays whose times are foreseen by a recurrence, and what is known of them while their time passes.
 
-A foreseen play takes no rows of the event kernel. When its last rank has joined, all its times are worked out; they come
-true as time passes, unless something comes that shares what it uses: then it is played again, up to that instant, by the
-event kernel, which takes over from there.
+A foreseen play takes no rows of the event kernel. When its last rank has joined, all its times are worked out; they
+come true as time passes, unless something comes that shares what it uses: then it is played again, up to that instant,
+by the event kernel, which takes over from there.
 """
 
 from __future__ import annotations

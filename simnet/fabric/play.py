@@ -11,6 +11,7 @@ import simpy
 from numpy.typing import NDArray
 
 from simnet.engine.alarm import URGENT, Alarm
+from simnet.fabric.network import Network
 from simnet.fabric.placement import Placement
 
 __all__ = ["Play", "PlayingFabric"]
@@ -20,6 +21,7 @@ class PlayingFabric(Protocol):
     """What a play asks of the fabric that plays it."""
 
     env: simpy.Environment
+    network: Network
 
     def watch(self, play: Play, rank: int) -> None:
         """Have the event of a rank happen when it is complete."""

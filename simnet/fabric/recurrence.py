@@ -1,10 +1,11 @@
 """Playing a schedule that shares nothing as a max-plus recurrence: no queue, no solver, a compiled loop over firings.
 
 Where no two operations under way can share a resource, rates are constants, and the time of firing k of an operation is
-the maximum over its dependencies' earlier firings and its own, plus its duration (F. Baccelli et al., *Synchronization
-and Linearity*, 1992, chapter 2). When the times of all operations at firing k minus those at firing k - p have become
-the same constant for all, they stay so (the same, chapter 3: cyclicity), and whole periods can be skipped. p is found by
-comparing with a snapshot that is taken anew at firings 1, 2, 4, 8 ... (R. P. Brent, "An improved Monte Carlo
+the maximum over its dependencies' earlier firings and its own, plus its duration (F. Baccelli et al.,
+*Synchronization and Linearity*, 1992, chapter 2). When the times of all operations at firing k minus those at firing
+k - p have become the same constant for all, they stay so (the same, chapter 3: cyclicity), and whole periods can be
+skipped. p is found by comparing with a snapshot that is taken anew at firings 1, 2, 4, 8 ... (R. P. Brent, "An
+improved Monte Carlo
 factorization algorithm", BIT 20, 1980).
 """
 
@@ -104,11 +105,8 @@ def recurrence_of(placement: Placement, capacity: NDArray[np.float64], costs: Ta
     if not (fastest > 0.0).all():
         return None
     users = np.bincount(hops["resource"], minlength=len(capacity))
-    most = np.bincount(
-        hops["resource"],
-        weights=hops["coefficient"] * _own_limit(placement, capacity)[hops["flow"]],
-        minlength=len(users),
-    )
+    wanted = hops["coefficient"] * _own_limit(placement, capacity)[hops["flow"]]
+    most = np.bincount(hops["resource"], weights=wanted, minlength=len(users))
     several = users > 1
     if (several & ~(most <= capacity)).any():
         return None
@@ -133,7 +131,6 @@ def recurrence_of(placement: Placement, capacity: NDArray[np.float64], costs: Ta
 
 def evaluate(
     recurrence: Recurrence,
-    costs: Table,
     gate_s: NDArray[np.float64],
     first_setup_s: NDArray[np.float64],
     *,
@@ -144,7 +141,6 @@ def evaluate(
     Parameters
     ----------
     recurrence : Recurrence
-    costs : table
     gate_s : ndarray, shape (ranks,)
         When each rank joins, after the submission [s].
     first_setup_s : ndarray, shape (operations,)

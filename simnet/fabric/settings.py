@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["EngineSettings"]
+__all__ = ["DEFAULT_ENGINE", "EngineSettings"]
 
 
 @dataclass(frozen=True)
@@ -24,3 +24,6 @@ class EngineSettings:
     recurrence: bool = True
     skip_periods: bool = True
     local_repair: bool = True
+
+
+DEFAULT_ENGINE = EngineSettings()

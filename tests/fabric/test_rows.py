@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simnet.fabric.slots import Slots
+from simnet.fabric.rows import Slots
 from simnet.traffic import Partition, ScheduleBuilder, Until, ring_all_reduce
 
 from .building import begin, builder, sends

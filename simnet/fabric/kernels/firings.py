@@ -1,4 +1,7 @@
-"""The loop of a max-plus recurrence over all firings of a schedule; compiled. `simnet.fabric.recurrence` says what it is."""
+"""The loop of a max-plus recurrence over all firings of a schedule; compiled.
+
+`simnet.fabric.recurrence` says when it applies.
+"""
 
 from __future__ import annotations
 
@@ -135,21 +138,20 @@ def fire(
         if snapshot_at >= 0 and (firing - snapshot_at) % size_period == 0:
             shift = drained[now, 0] - old_drained[(snapshot_at - 1) % slots, 0]
             period = firing - snapshot_at
-            if _has_shifted(drained, delivered, old_drained, old_delivered, firing, snapshot_at, shift) and (
-                _spans_have_shifted(
-                    lines,
-                    first_watch,
-                    watches,
-                    drained,
-                    spans,
-                    pauses,
-                    old_spans,
-                    old_pauses,
-                    frontier,
-                    now,
-                    ranks,
-                    shift,
-                )
+            times_have = _has_shifted(drained, delivered, old_drained, old_delivered, firing, snapshot_at, shift)
+            if times_have and _spans_have_shifted(
+                lines,
+                first_watch,
+                watches,
+                drained,
+                spans,
+                pauses,
+                old_spans,
+                old_pauses,
+                frontier,
+                now,
+                ranks,
+                shift,
             ):
                 ahead = (_last_of_kind(lines, durations, snapshot_at, firing, firings) - firing) // period
                 if ahead > 0:

@@ -65,6 +65,7 @@ def release_path(tables: Tables, row: int) -> None:
 
 @inlined
 def make_path_dirty(tables: Tables, row: int, what: int) -> None:
+    """Note what happened to the resources of a flow at this instant."""
     operation = tables.operations[row]
     for hop in range(operation.first_hop, operation.first_hop + operation.hops):
         make_dirty(tables, tables.hops[hop].resource, what)

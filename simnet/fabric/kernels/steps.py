@@ -1,8 +1,8 @@
 """The life of a send, and of a calculation, as steps that each follow at once or at a later time; compiled.
 
-A send: dependencies met and gate open, overhead of the sender (first in, first out), connection set-up, the flow drains,
-latency, overhead of the receiver (first in, first out) and reduction, delivered. Steps that follow at once go through one
-queue, so that each is compiled into one place.
+A send: dependencies met and gate open, overhead of the sender (first in, first out), connection set-up, the flow
+drains, latency, overhead of the receiver (first in, first out) and reduction, delivered. Steps that follow at once go
+through one queue, so that each is compiled into one place.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ def _then(tables: Tables, time: float, kind: int, row: int, stamp: int) -> None:
 
 @inlined
 def take_step(tables: Tables, item: int) -> None:
+    """Take one step, unless what it belongs to has been cancelled."""
     kind = item & ((1 << _KIND_BITS) - 1)
     row = (item >> _KIND_BITS) & ((1 << _ROW_BITS) - 1)
     stamp = item >> (_KIND_BITS + _ROW_BITS)
@@ -238,6 +239,7 @@ def _needed(tables: Tables, dependency: int) -> int:
 
 @inlined
 def unmet(tables: Tables, row: int) -> int:
+    """Count the dependencies that the next firing of an operation still waits for."""
     operation = tables.operations[row]
     count = 0
     for dependency in range(operation.first_in, operation.first_in + operation.ins):
@@ -269,6 +271,7 @@ def _give_token(tables: Tables, dependency: int) -> None:
 
 @inlined
 def one_less(tables: Tables, row: int) -> None:
+    """Let an operation wait for one thing less, and start if that was the last."""
     operation = tables.operations[row]
     operation.missing -= 1
     if operation.missing == 0 and operation.state == WAITING:
@@ -302,6 +305,7 @@ def _join_device(tables: Tables, device: int) -> None:
 
 @inlined
 def leave_device(tables: Tables, device: int) -> None:
+    """Let a node have one transfer less under way."""
     record = tables.devices[device]
     record.active -= 1
     if record.active == 0:

@@ -1,0 +1,241 @@
+"""The rows of the kernel's tables, lent to plays and given back."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simnet.fabric.kernels.tables import Table, Tables, make_tables
+from simnet.fabric.network import Network
+from simnet.fabric.placement import LOCAL, REMOTE, Placement
+
+__all__ = ["Rows", "Slots", "enlarge", "enlarge_events"]
+
+
+@dataclass
+class Slots:
+    """Runs of rows of one table.
+
+    A run that was given back serves the next that has exactly its length, as the same schedules come again and again.
+
+    Attributes
+    ----------
+    used : int
+        Rows 0 .. used - 1 have been lent at some time.
+    """
+
+    used: int = 0
+    _free: dict[int, list[int]] = field(default_factory=dict)
+
+    def take(self, length: int) -> int:
+        """Return the first of `length` rows."""
+        free = self._free.get(length)
+        if free:
+            return free.pop()
+        start = self.used
+        self.used += length
+        return start
+
+    def give_back(self, start: int, length: int) -> None:
+        """Take rows back."""
+        self._free.setdefault(length, []).append(start)
+
+    def reset(self) -> None:
+        """Take all rows back."""
+        self.used = 0
+        self._free.clear()
+
+
+def enlarge(tables: Tables, **rows: int) -> Tables:
+    """Return the same tables with room for at least so many rows, or the tables themselves where they have it.
+
+    Parameters
+    ----------
+    tables : Tables
+    **rows : int
+        Rows needed, by name of the table.
+    """
+    have = {
+        name: len(getattr(tables, name))
+        for name in ("operations", "dependencies", "hops", "resources", "gates", "plays", "servers", "devices", "costs")
+    }
+    if all(have[name] >= needed for name, needed in rows.items()):
+        return tables
+    room = {name: max(have[name], 2 * rows[name] if rows.get(name, 0) > have[name] else 0) for name in have}
+    larger = make_tables(**room, events=max(len(tables.events), 2 * room["operations"]))
+    for old, new in zip(tables, larger, strict=True):
+        new[: len(old)] = old
+    larger.operations["place"][have["operations"] :] = -1
+    _unroll(tables, larger.queue)
+    larger.clock["queue_head"] = 0
+    return larger
+
+
+def enlarge_events(tables: Tables) -> Tables:
+    """Return the same tables with at least twice the room for events and for steps that follow at once."""
+    room = 2 * len(tables.events) + int(tables.clock["step"][0])
+    events, queue = np.zeros(room, tables.events.dtype), np.zeros(room, tables.queue.dtype)
+    events[: len(tables.events)] = tables.events
+    _unroll(tables, queue)
+    return tables._replace(events=events, queue=queue)
+
+
+def _unroll(tables: Tables, queue: Table) -> None:
+    """Copy the queue, a ring, into a larger one from its beginning on."""
+    queue[: len(tables.queue)] = np.roll(tables.queue, -int(tables.clock["queue_head"][0]))
+    tables.clock["queue_head"] = 0
+
+
+class Rows:
+    """The kernel's tables, and which of their rows are whose.
+
+    Parameters
+    ----------
+    network : Network
+    reduce_s_per_byte : float
+        Time that a receiver needs to add a byte to what it holds [s/byte].
+
+    Attributes
+    ----------
+    tables : Tables
+        Replaced by larger ones when more room is needed.
+    """
+
+    def __init__(self, network: Network, reduce_s_per_byte: float) -> None:
+        self._nodes = len(network.compiled.node_names)
+        self.tables: Tables = make_tables(
+            operations=64,
+            dependencies=64,
+            hops=256,
+            resources=len(network.capacity),
+            gates=64,
+            plays=8,
+            servers=2 * self._nodes,
+            devices=self._nodes,
+            costs=2,
+            events=256,
+        )
+        self.tables.operations["place"] = -1
+        self.tables.resources["capacity"] = network.capacity
+        self.tables.resources["head"] = -1
+        self._set_costs(network, reduce_s_per_byte)
+        self._slots = {name: Slots() for name in ("operations", "dependencies", "hops", "gates", "plays")}
+        self._streams: dict[tuple[int, int], int] = {}
+        self._begun = 0
+
+    def lend(self, placement: Placement, first_setup_s: NDArray[np.float64]) -> dict[str, int]:
+        """Copy a placement into rows of its own.
+
+        Parameters
+        ----------
+        placement : Placement
+        first_setup_s : ndarray, shape (operations,)
+            Set-up of connections before the first firing [s].
+
+        Returns
+        -------
+        dict
+            The first of its rows, by table.
+        """
+        rows = self._take(placement)
+        self._fill(placement, rows, first_setup_s)
+        return rows
+
+    def lend_hops(self, count: int) -> int:
+        """Return the first of so many rows of hops."""
+        first = self._slots["hops"].take(count)
+        self.tables = enlarge(self.tables, hops=self._slots["hops"].used)
+        return first
+
+    def give_back(self, placement: Placement, rows: dict[str, int]) -> None:
+        """Take the rows of a placement back."""
+        for name, length in _lengths(placement).items():
+            self._slots[name].give_back(rows[name], length)
+
+    def give_back_all(self) -> None:
+        """Take all rows back."""
+        for slots in self._slots.values():
+            slots.reset()
+
+    def make_room_for_events(self) -> None:
+        """Make room for at least twice as many events."""
+        self.tables = enlarge_events(self.tables)
+
+    def _set_costs(self, network: Network, reduce_s_per_byte: float) -> None:
+        protocol, costs = network.protocol, self.tables.costs
+        costs["reduce_per_byte"] = reduce_s_per_byte
+        costs["pipeline_bytes"][REMOTE] = protocol.pipeline_bytes
+        costs["packet_bytes"][REMOTE] = protocol.payload_bytes + protocol.header_bytes
+        costs["packet_bytes"][LOCAL] = math.inf
+        costs["send"][REMOTE] = protocol.send_overhead_s
+        costs["send_per_byte"][REMOTE] = protocol.send_overhead_s_per_byte
+        costs["receive"][REMOTE] = protocol.receive_overhead_s
+        costs["receive_per_byte"][REMOTE] = protocol.receive_overhead_s_per_byte
+
+    def _take(self, placement: Placement) -> dict[str, int]:
+        lengths = _lengths(placement)
+        rows = {name: self._slots[name].take(length) for name, length in lengths.items()}
+        servers = self._number_streams(placement)
+        self.tables = enlarge(self.tables, servers=servers, **{name: self._slots[name].used for name in lengths})
+        return rows
+
+    def _fill(self, placement: Placement, rows: dict[str, int], first_setup_s: NDArray[np.float64]) -> None:
+        """Copy a placement into its rows, renumbered."""
+        tables, at = self.tables, {name: slice(rows[name], rows[name] + n) for name, n in _lengths(placement).items()}
+        self._begun += 1
+        operations = tables.operations[at["operations"]]
+        # A cancelled play may have left its rows among those to be looked at.
+        fresh = operations["fresh"].copy()
+        operations[:] = placement.operations
+        operations["fresh"] = fresh
+        # What is left of an earlier play in these rows, and of this one should it be cancelled, is not of this play.
+        operations["stamp"] = 2 * self._begun
+        operations["play"] = rows["plays"]
+        for column, offset in (
+            ("source", rows["gates"]),
+            ("target", rows["gates"]),
+            ("first_in", rows["dependencies"]),
+            ("first_out", rows["dependencies"]),
+            ("first_hop", rows["hops"]),
+        ):
+            operations[column] += offset
+        operations["first_setup"] += first_setup_s
+        for row, stream in placement.streams:
+            operations["server"][row] = self._streams[stream]
+        dependencies = tables.dependencies[at["dependencies"]]
+        dependencies[:] = placement.dependencies
+        dependencies["before"] += rows["operations"]
+        dependencies["after"] += rows["operations"]
+        tables.outgoing["row"][at["dependencies"]] = placement.outgoing["row"] + rows["dependencies"]
+        tables.behind_gate["row"][at["operations"]] = placement.behind_gate["row"] + rows["operations"]
+        hops = tables.hops[at["hops"]]
+        hops[:] = placement.hops
+        hops["flow"] += rows["operations"]
+        gates = tables.gates[at["gates"]]
+        gates[:] = placement.gates
+        gates["play"] = rows["plays"]
+        gates["first_operation"] += rows["operations"]
+        tables.plays["number"][rows["plays"]] = self._begun
+        tables.plays["left"][rows["plays"]] = placement.schedule.ranks
+        tables.plays["is_watched"][rows["plays"]] = True
+
+    def _number_streams(self, placement: Placement) -> int:
+        """Give each stream of calculations, which exclude each other, a server; return how many servers there are."""
+        first = 2 * self._nodes
+        for _, stream in placement.streams:
+            self._streams.setdefault(stream, first + len(self._streams))
+        return first + len(self._streams)
+
+
+def _lengths(placement: Placement) -> dict[str, int]:
+    """Return how many rows of each table a play needs."""
+    return {
+        "operations": len(placement.operations),
+        "dependencies": len(placement.dependencies),
+        "hops": len(placement.hops),
+        "gates": placement.schedule.ranks,
+        "plays": 1,
+    }
