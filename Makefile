@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check lint results docs compile-time clean
+.PHONY: demo test bench check lint results docs compile-time clean
 
 # The main job: 100 GPUs over RDMA and IPoIB (100 Gbit/s InfiniBand) and over TCP (10 Gbit/s Ethernet).
 demo: $(VENV)/.installed
@@ -10,6 +10,10 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q
+
+# All benchmarks, the long ones too. For the comparison with SimGrid see docs/simgrid.md.
+bench: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q tests/bench --benchmark-only
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

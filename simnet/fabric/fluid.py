@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from simnet.engine.alarm import LATE, URGENT, Alarm
 from simnet.errors import InvariantError, StalledError
-from simnet.fabric.foresight import Foreseen
+from simnet.fabric.foresight import Foresight
 from simnet.fabric.kernels import events
 from simnet.fabric.kernels.tables import Table, Tables
 from simnet.fabric.network import Network
 from simnet.fabric.placement import Placement, place
 from simnet.fabric.play import Play
-from simnet.fabric.recurrence import Outcome, Recurrence, evaluate, recurrence_of
 from simnet.fabric.rows import Rows
 from simnet.fabric.settings import DEFAULT_ENGINE, EngineSettings
 from simnet.fabric.stall import describe_stall
@@ -57,19 +56,13 @@ class FluidFabric:
         self.network = network
         self._rows = Rows(network, reduce_s_per_byte)
         self._tables.clock["full_solves"] = not engine.local_repair
-        self._engine = engine
         self._playing: dict[int, Play] = {}
         self._opened: set[tuple[int, int]] = set()
         self._placements: dict[tuple[int, bytes], Placement] = {}
         self._highest_capacity = network.capacity.copy()
-        self._foreseen: list[Foreseen] = []
-        self._recurrences: dict[Placement, Recurrence | None] = {}
-        self._outcomes: dict[Placement, Outcome | None] = {}
+        self._foresight = Foresight(engine)
         self._resource_users = np.zeros(len(network.capacity), np.int64)
         self._node_users = np.zeros(len(network.compiled.node_names), np.int64)
-        self._capacity_changed = False
-        self._simulated = 0
-        self._foreseen_messages = 0
         self._base = 0.0
         self._alarm: simpy.Event | None = None
         self._awake_at = math.inf
@@ -105,12 +98,12 @@ class FluidFabric:
         self._play_events_of(placement.used_resources, placement.nodes)
         play = Play(self, name, placement, self._now)
         first_setup_s = self._set_up_connections(placement)
-        recurrence = self._recurrence_of(placement, gates_open)
-        if recurrence is None:
+        alone = (
+            not self._resource_users[placement.used_resources].any()
+            and not self._node_users[placement.used_nodes].any()
+        )
+        if not (alone and self._foresight.take(play, self._tables, first_setup_s, gates_open=gates_open)):
             self._begin(play, first_setup_s)
-        else:
-            gate_s = np.full(placement.schedule.ranks, math.nan)
-            self._foreseen.append(Foreseen(play, recurrence, self._now, first_setup_s, gate_s))
         if gates_open:
             self._open(play, np.arange(placement.schedule.ranks))
         self._wake_now()
@@ -129,7 +122,7 @@ class FluidFabric:
         """Have the kernel stop when a rank is complete; nobody is served by a play that was cancelled."""
         if not self._is_playing(play):
             return
-        foreseen = self._foreseen_of(play)
+        foreseen = self._foresight.find(play)
         if foreseen is not None:
             foreseen.watched.add(rank)
             self._wake_now()
@@ -159,7 +152,7 @@ class FluidFabric:
         self._catch_up()
         self._play_events_of(np.array([resource]), np.empty(0, np.int64))
         # What is alone on its resources with one capacity may not be with another.
-        self._capacity_changed = True
+        self._foresight.forget_capacities()
         self._highest_capacity[resource] = max(self._highest_capacity[resource], bytes_per_s)
         events.set_capacity(self._tables, resource, bytes_per_s)
         self._wake_now()
@@ -203,12 +196,12 @@ class FluidFabric:
     @property
     def messages(self) -> int:
         """Messages begun so far; those of a play that is foreseen count when it is over."""
-        return int(self._tables.clock["messages"][0]) + self._foreseen_messages
+        return int(self._tables.clock["messages"][0]) + self._foresight.messages
 
     @property
     def simulated_messages(self) -> int:
         """Those whose times were worked out one by one; the others repeat a period, or a play, that was."""
-        return int(self._tables.clock["messages"][0]) + self._simulated
+        return int(self._tables.clock["messages"][0]) + self._foresight.simulated_messages
 
     @property
     def solves(self) -> int:
@@ -229,7 +222,10 @@ class FluidFabric:
 
     def transfer_s(self, node: int) -> float:
         """Return for how long a node had a transfer of its own under way [s]."""
-        foreseen_s = self._foreseen_transfer_s(node)
+        foreseen_s = self._foresight.transfer_s(node, self._local_time())
+        if foreseen_s is None:
+            self._play_all_events()
+            foreseen_s = 0.0
         device = self._tables.devices[node]
         since = self._local_time() - float(device["busy_since"]) if device["active"] > 0 else 0.0
         return float(device["busy"]) + since + foreseen_s
@@ -254,12 +250,12 @@ class FluidFabric:
 
     @property
     def _is_active(self) -> bool:
-        return bool(self._playing or self._foreseen)
+        return bool(self._playing or self._foresight.plays)
 
     def _is_playing(self, play: Play) -> bool:
         if play.rows:
             return self._playing.get(play.rows["plays"]) is play
-        return self._foreseen_of(play) is not None
+        return self._foresight.find(play) is not None
 
     def _require_playing(self, play: Play) -> None:
         if not self._is_playing(play):
@@ -278,10 +274,10 @@ class FluidFabric:
 
     def _open(self, play: Play, ranks: NDArray[np.int64]) -> None:
         """Let ranks join a play that is under way."""
-        foreseen = self._foreseen_of(play)
+        foreseen = self._foresight.find(play)
         if foreseen is not None:
-            if foreseen.join(ranks, self._now):
-                self._foresee(foreseen)
+            if foreseen.join(ranks, self._now) and not self._foresight.work_out(foreseen):
+                self._play_events(play)
             return
         gates = play.rows["gates"] + ranks
         if len(np.unique(ranks)) < len(ranks) or self._tables.gates["is_open"][gates].any():
@@ -308,68 +304,27 @@ class FluidFabric:
 
     # -- plays that are foreseen ------------------------------------------------------------------------------------
 
-    def _recurrence_of(self, placement: Placement, gates_open: bool) -> Recurrence | None:
-        """Return how to foresee a play, or None where it shares something with itself or with others."""
-        if not self._engine.recurrence or not (gates_open or placement.schedule.joint):
-            return None
-        if self._resource_users[placement.used_resources].any() or self._node_users[placement.used_nodes].any():
-            return None
-        if self._capacity_changed:
-            self._capacity_changed = False
-            self._recurrences.clear()
-            self._outcomes.clear()
-        if placement not in self._recurrences:
-            capacity = self._tables.resources["capacity"]
-            self._recurrences[placement] = recurrence_of(placement, capacity, self._tables.costs)
-        return self._recurrences[placement]
-
-    def _foreseen_of(self, play: Play) -> Foreseen | None:
-        return next((foreseen for foreseen in self._foreseen if foreseen.play is play), None)
-
-    def _foresee(self, foreseen: Foreseen) -> None:
-        """Work out the times of a play that all ranks have joined; leave it to the kernel where that cannot be done."""
-        placement = foreseen.play.placement
-        # The same play comes again and again: from all ranks at once, over connections that are open.
-        usual = not foreseen.first_setup_s.any() and not foreseen.gate_s.any()
-        if usual and placement in self._outcomes:
-            foreseen.outcome = self._outcomes[placement]
-        else:
-            foreseen.outcome = evaluate(
-                foreseen.recurrence,
-                foreseen.gate_s,
-                placement.operations["first_setup"] + foreseen.first_setup_s,
-                skip_periods=self._engine.skip_periods,
-            )
-            if usual:
-                self._outcomes[placement] = foreseen.outcome
-            if foreseen.outcome is not None:
-                self._simulated += foreseen.outcome.simulated
-        if foreseen.outcome is None:
-            self._play_events(foreseen.play)
-
     def _play_events_of(self, resources: NDArray[np.int64], nodes: NDArray[np.int64]) -> None:
         """Have the kernel take over what is foreseen and uses one of these resources or nodes."""
-        for foreseen in list(self._foreseen):
-            recurrence = foreseen.recurrence
-            if np.isin(resources, recurrence.resources).any() or np.isin(nodes, recurrence.nodes).any():
-                self._play_events(foreseen.play)
+        for foreseen in self._foresight.using(resources, nodes):
+            self._play_events(foreseen.play)
 
     def _play_all_events(self) -> None:
-        for foreseen in list(self._foreseen):
+        for foreseen in list(self._foresight.plays):
             self._catch_up()
             self._play_events(foreseen.play)
             self._wake_now()
 
     def _play_events(self, play: Play) -> None:
         """Have the kernel play what was foreseen again, from its beginning until now, and take over from here."""
-        foreseen = self._foreseen_of(play)
+        foreseen = self._foresight.find(play)
         if foreseen is None:
             return
         now = self._now
         # What was submitted at this instant is taken in before the kernel's clock goes back.
         self._advance(now)
         self._report()
-        self._foreseen.remove(foreseen)
+        self._foresight.plays.remove(foreseen)
         self._tables.clock["now"] = foreseen.begun
         self._begin(play, foreseen.first_setup_s)
         self._tables.plays["is_watched"][play.rows["plays"]] = False
@@ -386,7 +341,7 @@ class FluidFabric:
     def _come_true(self, now: float) -> None:
         """Tell those who wait which ranks of foreseen plays are complete at a time on the kernel's clock."""
         delay = max(self._base + now - self.env.now, 0.0)
-        for foreseen in list(self._foreseen):
+        for foreseen in list(self._foresight.plays):
             play, ranks = foreseen.play, foreseen.complete_until(now)
             if not len(ranks) or foreseen.outcome is None:
                 continue
@@ -395,38 +350,13 @@ class FluidFabric:
                 foreseen.watched.discard(rank)
                 play.rank_events[rank].set(delay, URGENT, play)
             if len(ranks) == len(play.rank_duration_s):
-                self._account(foreseen, foreseen.outcome)
-                self._foreseen.remove(foreseen)
+                self._foresight.close(foreseen, self._tables)
                 play.complete.set(delay, URGENT, play)
-
-    def _account(self, foreseen: Foreseen, outcome: Outcome) -> None:
-        """Add a foreseen play that is over to the counters."""
-        placement, clock = foreseen.play.placement, self._tables.clock
-        taken = placement.resource_bytes
-        self._tables.resources["carried"][list(taken)] += list(taken.values())
-        self._tables.resources["busy"][foreseen.recurrence.resources] += outcome.busy_s
-        self._tables.devices["busy"][placement.nodes] += outcome.transfer_s
-        sent = float(placement.schedule.operation_bytes().sum())
-        clock["sent_bytes"] += sent
-        clock["delivered_bytes"] += sent
-        self._foreseen_messages += placement.schedule.messages()
-
-    def _foreseen_transfer_s(self, node: int) -> float:
-        """Return for how long a node had transfers of foreseen plays under way [s]."""
-        total = 0.0
-        for foreseen in list(self._foreseen):
-            for rank in np.flatnonzero(foreseen.play.placement.nodes == node).tolist():
-                known = foreseen.transfer_s(rank, self._local_time())
-                if known is None:
-                    self._play_all_events()
-                    return 0.0
-                total += known
-        return total
 
     def is_complete(self, play: Play, rank: int) -> bool:
         """Tell whether a rank of a play is complete by now."""
         if math.isnan(play.rank_duration_s[rank]) and not play.rows:
-            foreseen = self._foreseen_of(play)
+            foreseen = self._foresight.find(play)
             if foreseen is not None:
                 return rank in foreseen.complete_until(self._local_time())
         return not math.isnan(play.rank_duration_s[rank])
@@ -488,7 +418,7 @@ class FluidFabric:
         self._catch_up()
         horizon = self.env.peek()
         until = math.inf if horizon == math.inf else self._before(horizon)
-        foreseen_at = min((foreseen.next_completion() for foreseen in self._foreseen), default=math.inf)
+        foreseen_at = self._foresight.next_completion()
         why = self._advance(min(until, foreseen_at))
         if why == events.QUIET and foreseen_at < until:
             self._tables.clock["now"] = max(foreseen_at, self._now)

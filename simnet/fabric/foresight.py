@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from simnet.fabric.recurrence import Outcome, Recurrence
+from simnet.fabric.kernels.tables import Tables
+from simnet.fabric.placement import Placement
+from simnet.fabric.recurrence import Outcome, Recurrence, evaluate, recurrence_of
+from simnet.fabric.settings import EngineSettings
 
 if TYPE_CHECKING:
     from simnet.fabric.play import Play
 
-__all__ = ["Foreseen"]
+__all__ = ["Foreseen", "Foresight"]
 
 
 @dataclass(eq=False)
@@ -88,3 +91,116 @@ class Foreseen:
         if since >= end:
             return float(self.outcome.transfer_s[rank])
         return float(self.outcome.transfer_s[rank]) - (end - since) if since >= gap else None
+
+
+class Foresight:
+    """The plays of a fabric that are foreseen, and what is kept of earlier ones.
+
+    Parameters
+    ----------
+    engine : EngineSettings
+
+    Attributes
+    ----------
+    plays : list of Foreseen
+    messages : messages of foreseen plays that are over
+    simulated_messages : those of them whose times were worked out one by one
+    """
+
+    def __init__(self, engine: EngineSettings) -> None:
+        self.plays: list[Foreseen] = []
+        self.messages = 0
+        self.simulated_messages = 0
+        self._engine = engine
+        self._recurrences: dict[Placement, Recurrence | None] = {}
+        self._outcomes: dict[Placement, Outcome | None] = {}
+
+    def take(self, play: Play, tables: Tables, first_setup_s: NDArray[np.float64], *, gates_open: bool) -> bool:
+        """Take on a play that shares nothing with others; tell whether it can be foreseen.
+
+        Parameters
+        ----------
+        play : Play
+        tables : Tables
+            Capacities and costs.
+        first_setup_s : ndarray, shape (operations,)
+            Set-up of connections before the first firing [s].
+        gates_open : bool
+            Whether all ranks join at once; otherwise none may be complete before the last has joined.
+        """
+        placement = play.placement
+        if not self._engine.recurrence or not (gates_open or placement.schedule.joint):
+            return False
+        if placement not in self._recurrences:
+            self._recurrences[placement] = recurrence_of(placement, tables.resources["capacity"], tables.costs)
+        recurrence = self._recurrences[placement]
+        if recurrence is None:
+            return False
+        gate_s = np.full(placement.schedule.ranks, math.nan)
+        self.plays.append(Foreseen(play, recurrence, play.begun, first_setup_s, gate_s))
+        return True
+
+    def find(self, play: Play) -> Foreseen | None:
+        """Return what is foreseen of a play; None where it is not."""
+        return next((foreseen for foreseen in self.plays if foreseen.play is play), None)
+
+    def using(self, resources: NDArray[np.int64], nodes: NDArray[np.int64]) -> list[Foreseen]:
+        """Return the plays that use one of some resources or nodes."""
+        return [
+            foreseen
+            for foreseen in self.plays
+            if np.isin(resources, foreseen.recurrence.resources).any()
+            or np.isin(nodes, foreseen.recurrence.nodes).any()
+        ]
+
+    def work_out(self, foreseen: Foreseen) -> bool:
+        """Work out the times of a play that all ranks have joined; tell whether that can be done."""
+        placement = foreseen.play.placement
+        # The same play comes again and again: from all ranks at once, over connections that are open.
+        usual = not foreseen.first_setup_s.any() and not foreseen.gate_s.any()
+        if usual and placement in self._outcomes:
+            foreseen.outcome = self._outcomes[placement]
+            return foreseen.outcome is not None
+        first_setup_s = placement.operations["first_setup"] + foreseen.first_setup_s
+        foreseen.outcome = evaluate(
+            foreseen.recurrence, foreseen.gate_s, first_setup_s, skip_periods=self._engine.skip_periods
+        )
+        if usual:
+            self._outcomes[placement] = foreseen.outcome
+        if foreseen.outcome is not None:
+            self.simulated_messages += foreseen.outcome.simulated
+        return foreseen.outcome is not None
+
+    def next_completion(self) -> float:
+        """Return when the next completion is due that somebody waits for, on the fabric's clock, infinite if none is."""
+        return min((foreseen.next_completion() for foreseen in self.plays), default=math.inf)
+
+    def transfer_s(self, node: int, now: float) -> float | None:
+        """Return for how long a node had transfers under way, or None where only playing them tells [s]."""
+        total = 0.0
+        for foreseen in self.plays:
+            for rank in np.flatnonzero(foreseen.play.placement.nodes == node).tolist():
+                known = foreseen.transfer_s(rank, now)
+                if known is None:
+                    return None
+                total += known
+        return total
+
+    def close(self, foreseen: Foreseen, tables: Tables) -> None:
+        """Add a play that is over to the counters, and forget it."""
+        outcome, placement, clock = foreseen.outcome, foreseen.play.placement, tables.clock
+        assert outcome is not None
+        taken = placement.resource_bytes
+        tables.resources["carried"][list(taken)] += list(taken.values())
+        tables.resources["busy"][foreseen.recurrence.resources] += outcome.busy_s
+        tables.devices["busy"][placement.nodes] += outcome.transfer_s
+        sent = float(placement.schedule.operation_bytes().sum())
+        clock["sent_bytes"] += sent
+        clock["delivered_bytes"] += sent
+        self.messages += placement.schedule.messages()
+        self.plays.remove(foreseen)
+
+    def forget_capacities(self) -> None:
+        """What is alone on its resources with one capacity may not be with another: work it out anew."""
+        self._recurrences.clear()
+        self._outcomes.clear()

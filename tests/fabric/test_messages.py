@@ -239,3 +239,21 @@ def test_a_send_that_waits_until_drained_does_not_wait_for_latency(make_fabric):
     play = begin(fabric, build.schedule())
     fabric.env.run()
     assert play.rank_duration_s == pytest.approx([2.0, 7.0], rel=1e-12)
+
+
+def test_a_message_on_a_shorter_way_does_not_overtake(make_fabric):
+    """Two messages of 1 byte, latency 10 s; at 1.5 s the send gets a path without latency. The first is on its way
+    until 11 s; the second has drained at 2 s and is delivered right after the first, at 11 s."""
+    fabric = make_fabric(2, latency_s=10.0)
+    build = builder(2)
+    sent = build.send(0, 1, width=0, fixed_bytes=1.0, repeat=2)
+    build.depend(sent, build.calc(1, 1.0, repeat=2))
+    play = begin(fabric, build.schedule())
+
+    def actor():
+        yield fabric.env.timeout(1.5)
+        fabric.reroute(play, 0, [0], 0.0)
+
+    fabric.env.process(actor())
+    fabric.env.run()
+    assert play.rank_duration_s == pytest.approx([2.0, 13.0], rel=1e-12)
