@@ -98,11 +98,8 @@ class FluidFabric:
         self._play_events_of(placement.used_resources, placement.nodes)
         play = Play(self, name, placement, self._now)
         first_setup_s = self._set_up_connections(placement)
-        alone = (
-            not self._resource_users[placement.used_resources].any()
-            and not self._node_users[placement.used_nodes].any()
-        )
-        if not (alone and self._foresight.take(play, self._tables, first_setup_s, gates_open=gates_open)):
+        shared = self._resource_users[placement.used_resources].any() or self._node_users[placement.used_nodes].any()
+        if shared or not self._foresight.take(play, self._tables, first_setup_s, gates_open=gates_open):
             self._begin(play, first_setup_s)
         if gates_open:
             self._open(play, np.arange(placement.schedule.ranks))

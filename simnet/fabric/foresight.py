@@ -172,7 +172,7 @@ class Foresight:
         return foreseen.outcome is not None
 
     def next_completion(self) -> float:
-        """Return when the next completion is due that somebody waits for, on the fabric's clock, infinite if none is."""
+        """Return when the next completion that somebody waits for is due, on the fabric's clock; infinite if none."""
         return min((foreseen.next_completion() for foreseen in self.plays), default=math.inf)
 
     def transfer_s(self, node: int, now: float) -> float | None:
@@ -201,6 +201,6 @@ class Foresight:
         self.plays.remove(foreseen)
 
     def forget_capacities(self) -> None:
-        """What is alone on its resources with one capacity may not be with another: work it out anew."""
+        """Work everything out anew: what is alone on its resources with one capacity may not be with another."""
         self._recurrences.clear()
         self._outcomes.clear()
