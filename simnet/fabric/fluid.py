@@ -63,6 +63,7 @@ class FluidFabric:
         self._foresight = Foresight(engine)
         self._resource_users = np.zeros(len(network.capacity), np.int64)
         self._node_users = np.zeros(len(network.compiled.node_names), np.int64)
+        self._begun = 0
         self._base = 0.0
         self._alarm: simpy.Event | None = None
         self._awake_at = math.inf
@@ -96,10 +97,12 @@ class FluidFabric:
         """
         self._catch_up()
         self._play_events_of(placement.used_resources, placement.nodes)
-        play = Play(self, name, placement, self._now)
+        self._begun += 1
+        play = Play(self, name, placement, self._begun, self._now)
         first_setup_s = self._set_up_connections(placement)
         shared = self._resource_users[placement.used_resources].any() or self._node_users[placement.used_nodes].any()
-        if shared or not self._foresight.take(play, self._tables, first_setup_s, gates_open=gates_open):
+        alone = not shared and self._servers_are_free(placement.used_nodes)
+        if not alone or not self._foresight.take(play, self._tables, first_setup_s, gates_open=gates_open):
             self._begin(play, first_setup_s)
         if gates_open:
             self._open(play, np.arange(placement.schedule.ranks))
@@ -176,11 +179,15 @@ class FluidFabric:
         self._play_events(play)
         np.add.at(self._resource_users, used, 1)
         first = self._rows.lend_hops(len(resources))
+        before = play.rerouted.pop(operation, None)
+        play.rerouted[operation] = first, used
         row = play.rows["operations"] + operation
         hops = self._tables.hops[first : first + len(resources)]
         hops["resource"], hops["flow"] = resources, row
         hops["coefficient"] = play.placement.wire_factor[operation]
         events.reroute(self._tables, row, first, len(resources), latency_s)
+        if before is not None:
+            self._leave_path(*before)
         self._wake_now()
 
     @property
@@ -254,6 +261,11 @@ class FluidFabric:
             return self._playing.get(play.rows["plays"]) is play
         return self._foresight.find(play) is not None
 
+    def _servers_are_free(self, nodes: NDArray[np.int64]) -> bool:
+        """Tell whether nothing is left of a cancelled play for senders and receivers to work on."""
+        free_at = self._tables.servers["free_at"]
+        return bool((free_at[2 * nodes] <= self._now).all() and (free_at[2 * nodes + 1] <= self._now).all())
+
     def _require_playing(self, play: Play) -> None:
         if not self._is_playing(play):
             raise ValueError(f"{play.name} is over")
@@ -282,11 +294,22 @@ class FluidFabric:
         events.open_gates(self._tables, gates)
 
     def _forget(self, play: Play) -> None:
-        """Take the rows of a play back."""
+        """Be done with a play: take back what it has."""
+        foreseen = self._foresight.find(play)
+        if foreseen is not None:
+            self._foresight.close(foreseen, self._tables)
+            return
         del self._playing[play.rows["plays"]]
         self._resource_users[play.placement.used_resources] -= 1
         self._node_users[play.placement.used_nodes] -= 1
+        for path in play.rerouted.values():
+            self._leave_path(*path)
         self._rows.give_back(play.placement, play.rows)
+
+    def _leave_path(self, first_hop: int, used: NDArray[np.int64]) -> None:
+        """Take back what a rerouted operation does not use any more."""
+        np.subtract.at(self._resource_users, used, 1)
+        self._rows.give_back_hops(first_hop, len(used))
 
     def _set_up_connections(self, placement: Placement) -> NDArray[np.float64]:
         """Return what the first message over a persistent connection pays for opening it, shape (operations,) [s]."""
@@ -334,21 +357,6 @@ class FluidFabric:
         self._tables.plays["is_watched"][play.rows["plays"]] = True
         self._tables.gates["watched"][play.rows["gates"] + np.array(sorted(foreseen.watched), dtype=np.int64)] = True
         self._report()
-
-    def _come_true(self, now: float) -> None:
-        """Tell those who wait which ranks of foreseen plays are complete at a time on the kernel's clock."""
-        delay = max(self._base + now - self.env.now, 0.0)
-        for foreseen in list(self._foresight.plays):
-            play, ranks = foreseen.play, foreseen.complete_until(now)
-            if not len(ranks) or foreseen.outcome is None:
-                continue
-            play.rank_duration_s[ranks] = foreseen.outcome.complete_s[ranks]
-            for rank in sorted(foreseen.watched.intersection(ranks.tolist())):
-                foreseen.watched.discard(rank)
-                play.rank_events[rank].set(delay, URGENT, play)
-            if len(ranks) == len(play.rank_duration_s):
-                self._foresight.close(foreseen, self._tables)
-                play.complete.set(delay, URGENT, play)
 
     def is_complete(self, play: Play, rank: int) -> bool:
         """Tell whether a rank of a play is complete by now."""
@@ -417,11 +425,13 @@ class FluidFabric:
         until = math.inf if horizon == math.inf else self._before(horizon)
         foreseen_at = self._foresight.next_completion()
         why = self._advance(min(until, foreseen_at))
-        if why == events.QUIET and foreseen_at < until:
+        comes_true = why == events.QUIET and foreseen_at < until
+        if comes_true:
+            # What the kernel has at that instant belongs to it.
             self._tables.clock["now"] = max(foreseen_at, self._now)
-            self._come_true(self._now)
+            self._advance(self._now)
             why = events.COMPLETE
-        self._report()
+        self._report(foreseen=comes_true)
         if not self._is_active:
             return
         if why == events.COMPLETE:
@@ -446,30 +456,50 @@ class FluidFabric:
 
     # -- completions ------------------------------------------------------------------------------------------------
 
-    def _report(self) -> None:
-        """Tell those who wait which ranks and plays are complete."""
+    def _report(self, *, foreseen: bool = False) -> None:
+        """Tell those who wait which ranks and plays are complete, by play and rank.
+
+        Parameters
+        ----------
+        foreseen : bool
+            Also those whose foreseen times have come.
+        """
+        complete = self._completions()
+        if foreseen:
+            complete += self._foreseen_completions()
+        complete.sort(key=lambda one: one[0].number)
+        delay = max(self._base + self._now - self.env.now, 0.0)
+        for play, ranks in complete:
+            for rank in ranks if play.rank_events else ():
+                event = play.rank_events.get(rank)
+                if event is not None and not event.triggered:
+                    event.set(delay, URGENT, play)
+        for play, _ in complete:
+            if not np.isnan(play.rank_duration_s).any():
+                play.complete.set(delay, URGENT, play)
+                self._forget(play)
+
+    def _completions(self) -> list[tuple[Play, list[int]]]:
+        """Take from the kernel the ranks that are complete, by play and in order."""
         clock = self._tables.clock
         count = int(clock["complete"][0])
         clock["complete"], clock["watched"] = 0, 0
-        if not count:
-            return
-        gates = self._tables.gates[self._tables.complete["row"][:count]]
-        number = self._tables.plays["number"][gates["play"]]
-        delay = max(self._base + self._now - self.env.now, 0.0)
-        order = np.lexsort((gates["rank"], number))
-        for row, rank, complete_at in zip(
-            gates["play"][order].tolist(),
-            gates["rank"][order].tolist(),
-            gates["complete_at"][order].tolist(),
-            strict=True,
-        ):
-            play = self._playing[row]
-            play.rank_duration_s[rank] = complete_at - play.begun
-            event = play.rank_events.get(rank)
-            if event is not None and not event.triggered:
-                event.set(delay, URGENT, play)
-        for row in dict.fromkeys(gates["play"][order].tolist()):
-            if self._tables.plays["left"][row] == 0:
-                play = self._playing[row]
-                play.complete.set(delay, URGENT, play)
-                self._forget(play)
+        found: list[tuple[Play, list[int]]] = []
+        if count:
+            gates = self._tables.gates[self._tables.complete["row"][:count]]
+            for row in np.unique(gates["play"]).tolist():
+                play, own = self._playing[row], gates[gates["play"] == row]
+                play.rank_duration_s[own["rank"]] = own["complete_at"] - play.begun
+                found.append((play, np.sort(own["rank"]).tolist()))
+        return found
+
+    def _foreseen_completions(self) -> list[tuple[Play, list[int]]]:
+        """Return the ranks of foreseen plays that are complete by now, by play and in order."""
+        found: list[tuple[Play, list[int]]] = []
+        for foreseen in self._foresight.plays:
+            play, ranks = foreseen.play, foreseen.complete_until(self._now)
+            if len(ranks) and foreseen.outcome is not None:
+                play.rank_duration_s[ranks] = foreseen.outcome.complete_s[ranks]
+                foreseen.watched.difference_update(ranks.tolist())
+                found.append((play, ranks.tolist()))
+        return found

@@ -46,12 +46,13 @@ class Play:
         When it was submitted [s].
     rank_duration_s : ndarray, shape (ranks,)
         From the submission until each rank is complete, NaN before; exact, as it never passed through the SimPy clock.
-    begun, rows, rank_events
-        Of the fabric: when it was submitted on the fabric's clock, its rows in the kernel's tables, empty while it has
-        none, and the events of ranks that somebody waits for.
+    number, begun, rows, rerouted, rank_events
+        Of the fabric: which of its plays it is, when it was submitted on the fabric's clock, its rows in the kernel's
+        tables, empty while it has none, the first hop and the resources of operations that were rerouted, and the
+        events of ranks that somebody waits for.
     """
 
-    def __init__(self, fabric: PlayingFabric, name: str, placement: Placement, begun: float) -> None:
+    def __init__(self, fabric: PlayingFabric, name: str, placement: Placement, number: int, begun: float) -> None:
         self.name = name
         self.placement = placement
         self.complete = Alarm(fabric.env)
@@ -59,7 +60,9 @@ class Play:
         self.rank_duration_s: NDArray[np.float64] = np.full(placement.schedule.ranks, math.nan)
         self._fabric = fabric
         self.rows: dict[str, int] = {}
+        self.number = number
         self.begun = begun
+        self.rerouted: dict[int, tuple[int, NDArray[np.int64]]] = {}
         self.rank_events: dict[int, Alarm] = {}
 
     @property

@@ -150,6 +150,10 @@ class Rows:
         self.tables = enlarge(self.tables, hops=self._slots["hops"].used)
         return first
 
+    def give_back_hops(self, first: int, count: int) -> None:
+        """Take rows of hops back."""
+        self._slots["hops"].give_back(first, count)
+
     def give_back(self, placement: Placement, rows: dict[str, int]) -> None:
         """Take the rows of a placement back."""
         for name, length in _lengths(placement).items():
@@ -218,7 +222,6 @@ class Rows:
         gates[:] = placement.gates
         gates["play"] = rows["plays"]
         gates["first_operation"] += rows["operations"]
-        tables.plays["number"][rows["plays"]] = self._begun
         tables.plays["left"][rows["plays"]] = placement.schedule.ranks
         tables.plays["is_watched"][rows["plays"]] = True
 

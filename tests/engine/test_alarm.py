@@ -61,5 +61,3 @@ def test_a_process_can_wait_for_it_also_when_it_has_happened():
 
     alarm.set(3.0, URGENT, "x")
     assert env.run(env.process(actor())) == ("x", "x", 3.0)
-
-

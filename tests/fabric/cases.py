@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from random import Random
 
 import networkx as nx
@@ -16,13 +17,12 @@ from simnet.errors import DeadlockError
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.network import Network
 from simnet.fabric.play import Play
-from simnet.fabric.settings import EngineSettings
+from simnet.fabric.settings import DEFAULT_ENGINE, EngineSettings
 from simnet.protocols import FlowProtocol
 from simnet.topology import Topology
 from simnet.traffic import Kind, Partition, Schedule, ScheduleBuilder, Until, check_deadlock, ring_all_reduce
 
 from .reference import Costs, Path, Player, Reference
-
 
 PLAIN = EngineSettings(recurrence=False, skip_periods=False, local_repair=False)
 """Every event is played, and every change of rates solved for a whole component."""
@@ -69,7 +69,7 @@ class Outcome:
     messages: int
 
 
-# -- random cases -------------------------------------------------------------------------------------------------------
+# -- random cases -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -316,7 +316,7 @@ def random_changes(case: Case, numbers: Numbers) -> list[tuple]:
     return sorted(found, key=lambda change: change[0])
 
 
-# -- what a case means --------------------------------------------------------------------------------------------------
+# -- what a case means ------------------------------------------------------------------------------------------
 
 
 def path_between(case: Case, source: int, target: int) -> Path:
@@ -326,7 +326,7 @@ def path_between(case: Case, source: int, target: int) -> Path:
     graph, protocol = case.topology.graph, case.protocol
     names, resources = list(graph), case.network.resource_names
     nodes = nx.shortest_path(graph, names[source], names[target])
-    links = [(f"{a}->{b}", graph.edges[a, b, 0]) for a, b in zip(nodes, nodes[1:], strict=False)]
+    links = [(f"{a}->{b}", graph.edges[a, b, 0]) for a, b in pairwise(nodes)]
     uses = [(name, 1.0, link["kind"]) for name, link in links]
     latency = sum(link["latency_s"] for _, link in links)
     wires = [link["bandwidth_bytes_per_s"] for _, link in links if link["kind"] == "ethernet"]
@@ -354,7 +354,9 @@ def path_between(case: Case, source: int, target: int) -> Path:
         case.reduce_s_per_byte,
         protocol.payload_bytes + protocol.header_bytes,
     )
-    framed = [(resources.index(name), coefficient * (-1 if kind == "ethernet" else 1)) for name, coefficient, kind in known]
+    framed = [
+        (resources.index(name), coefficient * (-1 if kind == "ethernet" else 1)) for name, coefficient, kind in known
+    ]
     return Path(framed, latency, forward, setup, protocol.connection_cap_bytes_per_s, costs)
 
 
@@ -434,7 +436,7 @@ def play_compiled(
     case: Case,
     start_s: float = 0.0,
     *,
-    engine: EngineSettings = EngineSettings(),
+    engine: EngineSettings = DEFAULT_ENGINE,
     look: Callable[[FluidFabric], None] | None = None,
 ) -> tuple[Outcome, FluidFabric]:
     """Play a case by `FluidFabric`, with a SimPy process for everything that happens.
@@ -493,7 +495,8 @@ def play_compiled(
         env.process(disturb(time))
     env.run()
     durations = [
-        [-1.0 if math.isnan(d) else d for d in plays[index].rank_duration_s.tolist()] for index in range(len(case.plays))
+        [-1.0 if math.isnan(d) else d for d in plays[index].rank_duration_s.tolist()]
+        for index in range(len(case.plays))
     ]
     clock = fabric._tables.clock[0]
     outcome = Outcome(

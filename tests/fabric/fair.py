@@ -51,7 +51,9 @@ def unfairness(
     """Say in which way rates are not the max-min fair ones; nothing if they are."""
     more, less = 1 + tolerance, 1 - tolerance
     found = [f"flow {i} has rate {x}" for i, x in enumerate(rates) if not x >= 0]
-    load = [sum(a * x for f, x in zip(flows, rates, strict=True) for r, a in f.path if r == q) for q in range(len(capacity))]
+    load = [
+        sum(a * x for f, x in zip(flows, rates, strict=True) for r, a in f.path if r == q) for q in range(len(capacity))
+    ]
     found += [f"resource {r} carries {load[r]} of {room}" for r, room in enumerate(capacity) if load[r] > room * more]
     for i, (flow, rate) in enumerate(zip(flows, rates, strict=True)):
         if rate > flow.cap * more:

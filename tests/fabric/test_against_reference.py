@@ -53,20 +53,20 @@ def test_changing_capacities_caps_paths_deadlines_and_cancelling(case):
 
 @pytest.mark.slow
 @given(cases(servers=False, changes=False, plays=5))
-@example_settings(1000)
+@example_settings(400)
 def test_much_at_once_in_many_cases(case):
     require_same(case)
 
 
 @pytest.mark.slow
 @given(cases(servers=True, changes=False, plays=5))
-@example_settings(1000)
+@example_settings(400)
 def test_overheads_and_streams_in_many_cases(case):
     require_same(case)
 
 
 @pytest.mark.slow
 @given(cases(servers=True, changes=True, plays=5))
-@example_settings(1000)
+@example_settings(400)
 def test_changes_in_many_cases(case):
     require_same(case)

@@ -148,7 +148,9 @@ def test_three_flows_on_two_links():
     schedule = one_send_each([(0, 2), (0, 1), (3, 2)], [S / 2, S, S]).schedule()
     play = fabric.play(fabric.place(schedule, fabric.network.compiled.rank_nodes), "three")
     fabric.env.run()
-    assert play.rank_duration_s == pytest.approx([1.5 * S / B, 1.5 * S / B + P, 1.5 * S / B + P, 1.5 * S / B], rel=1e-12)
+    assert play.rank_duration_s == pytest.approx(
+        [1.5 * S / B, 1.5 * S / B + P, 1.5 * S / B + P, 1.5 * S / B], rel=1e-12
+    )
 
 
 def test_unequal_links_of_three_flows():

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from simnet.fabric.settings import EngineSettings
 from simnet.traffic import ring_all_reduce
 
 from .building import begin, builder, sends
-from .cases import cases, play_compiled
+from .cases import PLAIN, cases, play_compiled
 
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -123,6 +124,22 @@ def test_completions_at_one_instant_come_by_play_and_rank(make_fabric):
         assert len({time for time, _ in told}) == 1
 
 
+@pytest.mark.parametrize("engine", [EngineSettings(), PLAIN])
+def test_the_order_at_one_instant_is_that_of_submission_however_plays_are_simulated(make_fabric, engine):
+    """Five plays that end at 1 s: single sends, which can be foreseen, and pairs that share a link, which cannot."""
+    fabric = make_fabric(14, engine=engine)
+    told = []
+    single, pair = sends((0, 1, 1.0)), sends((0, 1, 0.5), (0, 2, 0.5))
+    plays = [(pair, [0, 1, 2]), (single, [3, 4]), (pair, [5, 6, 7]), (single, [8, 9]), (pair, [10, 11, 12])]
+    for number, (schedule, hosts) in enumerate(plays):
+        play = begin(fabric, schedule, hosts)
+        play.complete.callbacks.append(lambda _, number=number: told.append(number))
+        play.rank_complete(0).callbacks.append(lambda _, number=number: told.append(f"rank 0 of {number}"))
+    fabric.env.run()
+    assert fabric.env.now == 1.0
+    assert told == [f"rank 0 of {number}" for number in range(5)] + list(range(5))
+
+
 def test_a_rank_may_be_asked_about_before_at_and_after_its_completion(make_fabric):
     """Rank 0 is complete at 1 s when its send has drained, rank 1 at 3 s when it is delivered."""
     fabric = make_fabric(2, latency_s=2.0)
@@ -194,7 +211,7 @@ def test_a_rank_joins_once_and_has_to_exist(make_fabric, wrong):
     play = begin(fabric, sends((0, 1, 1.0)), gates_open=False)
     begin(fabric, sends((0, 1, 1.0)), gates_open=False)
     play.open([0])
-    with pytest.raises(ValueError, match="made up|sends"):
+    with pytest.raises(ValueError, match=r"sends has ranks 0 .. 1|a rank has joined sends already"):
         play.open(wrong)
 
 

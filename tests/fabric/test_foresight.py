@@ -43,7 +43,7 @@ def test_transfers_looked_at_on_the_way(case, offset):
 
 @st.composite
 def rings_that_are_disturbed(draw):
-    """A ring of 4 hosts whose ranks join at random times, and a send that shares a link of it, from a random time on."""
+    """A ring of 4 hosts whose ranks join at random times, and a send that shares a link of it from some time on."""
     joins = draw(st.lists(st.floats(0, 3), min_size=4, max_size=4))
     return joins, draw(st.floats(0, 12)), draw(st.integers(1, 20)), draw(st.floats(0, 0.5))
 
@@ -164,3 +164,34 @@ def test_two_steps_with_delays_and_a_late_rank(make_fabric_once):
         play = begin(fabric, build.schedule())
         fabric.env.run()
         assert play.rank_duration_s == pytest.approx([3.75, 5.25, 5.75], rel=1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_sender_that_still_works_on_what_was_cancelled(make_fabric, engine):
+    """A message whose overhead lasts until 4 s is cancelled at 1 s, and another begun: it queues until 4 s, has its own
+    overhead of 4 s, and 1 byte to send: at 9 s, 8 s after its submission."""
+    fabric = make_fabric(2, send_overhead_s=4.0, engine=engine)
+    env = fabric.env
+    gone = begin(fabric, sends((0, 1, 1.0)))
+    env.run(until=1.0)
+    fabric.cancel(gone)
+    play = begin(fabric, sends((0, 1, 1.0)))
+    env.run()
+    assert play.duration_s == pytest.approx(8.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_first_message_opens_the_connection_also_where_it_is_foreseen(make_fabric, engine):
+    """Set-up 2 s, 3 messages of 1 s; the second play over the same connection pays nothing, also where the first was
+    disturbed on the way by another that shares its link from 3 s to 5 s, which costs 1 s."""
+    fabric = make_fabric(3, connection_setup_s=2.0, engine=engine)
+    durations = []
+    for disturbed in (True, False):
+        play = begin(fabric, sends((0, 1, 1.0), repeat=3))
+        if disturbed:
+            fabric.env.run(until=3.0)
+            begin(fabric, sends((0, 2, 1.0)))
+        fabric.env.run()
+        durations.append(play.duration_s)
+    # The disturbing one opens its own connection until 5 s, when the first is over: 2 + 3.
+    assert durations == pytest.approx([5.0, 3.0], rel=1e-12)

@@ -164,7 +164,9 @@ def test_no_play_is_faster_than_its_bounds(case):
     play, network = case.plays[0], case.network
     outcome, fabric = play_compiled(case)
     least = max(outcome.durations[0]) * (1 + 1e-9)
-    assert all(carried / room <= least for carried, room in zip(outcome.carried, network.capacity.tolist(), strict=True))
+    assert all(
+        carried / room <= least for carried, room in zip(outcome.carried, network.capacity.tolist(), strict=True)
+    )
     ops = play.schedule.operations
     for operation in range(len(ops)):
         if ops.kind[operation] == Kind.CALC:
@@ -182,13 +184,17 @@ def test_no_play_is_faster_than_its_bounds(case):
 @pytest.mark.parametrize("name", ALL_REDUCE)
 def test_bounds_of_collectives_on_oversubscribed_racks(name):
     """4 racks of 4 hosts whose uplinks carry a quarter: slower than on a star, and not faster than the cuts allow."""
-    topology = leaf_spine(leaves=4, hosts_per_leaf=4, spines=1, oversubscription=4.0, bandwidth_bytes_per_s=1.0, latency_s=0.01)
+    topology = leaf_spine(
+        leaves=4, hosts_per_leaf=4, spines=1, oversubscription=4.0, bandwidth_bytes_per_s=1.0, latency_s=0.01
+    )
     fabric = FluidFabric(simpy.Environment(), Network(topology, FlowProtocol()))
     placement = fabric.place(ALL_REDUCE[name](16, 160, 1.0), topology.compiled.rank_nodes)
     play = fabric.play(placement, name)
     fabric.env.run()
     limits = bound(placement, fabric.network.capacity, fabric.costs)
-    assert max(placement.resource_bytes[r] / fabric.network.capacity[r] for r in placement.resource_bytes) <= limits.cut_s
+    assert (
+        max(placement.resource_bytes[r] / fabric.network.capacity[r] for r in placement.resource_bytes) <= limits.cut_s
+    )
     assert limits.total_s <= play.duration_s * (1 + 1e-12)
     assert limits.chain_s <= play.duration_s * (1 + 1e-12)
     fabric.require_conservation()

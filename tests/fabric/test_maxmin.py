@@ -76,7 +76,11 @@ TEXTBOOK = {
     ),
     "weights 1 and 3 share 8 as 2 and 6": ([Flow(((0, 1.0),), 1.0), Flow(((0, 1.0),), 3.0)], [8.0], [2.0, 6.0]),
     "a flow capped at 1 leaves 9 to the other": ([Flow(((0, 1.0),), cap=1.0), Flow(((0, 1.0),))], [10.0], [1.0, 9.0]),
-    "two capped flows leave a link part empty": ([Flow(((0, 1.0),), cap=cap) for cap in (1.0, 2.0)], [10.0], [1.0, 2.0]),
+    "two capped flows leave a link part empty": (
+        [Flow(((0, 1.0),), cap=cap) for cap in (1.0, 2.0)],
+        [10.0],
+        [1.0, 2.0],
+    ),
     "a cap of exactly the fair share changes nothing": (
         [Flow(((0, 1.0),), cap=5.0), Flow(((0, 1.0),))],
         [10.0],
@@ -101,7 +105,7 @@ TEXTBOOK = {
         [9.0],
         [4.0, 4.0],
     ),
-    # Levels: 0 fills at 6/(2 + 1) = 2, so flow 0 has 4 and flow 1 has 2; then 1 has 10 - 2 = 8 left for flow 2 of weight 4.
+    # Link 0 fills at level 6/(2 + 1) = 2: flow 0 has 4, flow 1 has 2. That leaves 8 of link 1 for flow 2.
     "weights over two links": (
         [Flow(((0, 1.0),), 2.0), Flow(((0, 1.0), (1, 1.0))), Flow(((1, 1.0),), 4.0)],
         [6.0, 10.0],
@@ -193,7 +197,9 @@ def test_capacities_and_caps_twice_as_large_double_every_rate(case, factor):
     """Exactly, for factors that are powers of two."""
     flows, capacity = case
     scaled = [Flow(flow.path, flow.weight, flow.cap * factor) for flow in flows]
-    assert fill_all(scaled, [room * factor for room in capacity]) == [rate * factor for rate in fill_all(flows, capacity)]
+    assert fill_all(scaled, [room * factor for room in capacity]) == [
+        rate * factor for rate in fill_all(flows, capacity)
+    ]
 
 
 def test_many_flows_on_a_large_network_are_fair():
@@ -201,7 +207,9 @@ def test_many_flows_on_a_large_network_are_fair():
     random = np.random.default_rng(1)
     paths = [random.choice(500, 4, replace=False) for _ in range(10_000)]
     weights, caps = random.uniform(0.5, 2, 10_000), np.where(random.random(10_000) < 0.2, random.random(10_000), np.inf)
-    flows = [Flow(tuple((r, 1.0) for r in path.tolist()), w, c) for path, w, c in zip(paths, weights, caps, strict=True)]
+    flows = [
+        Flow(tuple((r, 1.0) for r in path.tolist()), w, c) for path, w, c in zip(paths, weights, caps, strict=True)
+    ]
     capacity = random.uniform(1, 20, 500)
     rates = np.array(fill_all(flows, capacity.tolist()))
     load = np.bincount(np.concatenate(paths), weights=np.repeat(rates, 4), minlength=500)

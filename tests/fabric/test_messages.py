@@ -36,9 +36,7 @@ def test_overheads_of_a_receiver_queue(make_fabric):
 
 def test_overheads_per_byte_end_at_the_pipeline(make_fabric):
     """10 bytes, of which 4 are worked on before and after at 0.5 and 0.25 s a byte: 2 + 10 + 1 s."""
-    fabric = make_fabric(
-        2, send_overhead_s_per_byte=0.5, receive_overhead_s_per_byte=0.25, pipeline_bytes=4.0
-    )
+    fabric = make_fabric(2, send_overhead_s_per_byte=0.5, receive_overhead_s_per_byte=0.25, pipeline_bytes=4.0)
     play = begin(fabric, sends((0, 1, 10.0)))
     fabric.env.run()
     assert play.rank_duration_s == pytest.approx([12.0, 13.0], rel=1e-12)

@@ -129,3 +129,25 @@ def test_a_stream_that_is_new_while_tables_are_full(make_fabric):
         plays.append(begin(fabric, build.schedule()))
     fabric.env.run()
     assert [play.duration_s for play in plays] == [1.0] * 20
+
+
+def test_rerouting_again_and_again_needs_no_more_rows(make_fabric):
+    """One send of 1,000 s that takes another path every second, beside one that stays; then it is over, and whatever it
+    used can be foreseen again."""
+    fabric = make_fabric(6)
+    env = fabric.env
+    begin(fabric, sends((0, 1, 1e6)), [4, 5])
+    play = begin(fabric, sends((0, 1, 1000.0)))
+    lengths = set()
+    for second in range(1, 900):
+        env.run(until=float(second))
+        fabric.reroute(play, 0, [second % 6, (second + 1) % 6], 0.0)
+        lengths.add(len(fabric._tables.hops))
+    env.run(until=2000.0)
+    assert play.is_complete_on(1)
+    assert len(lengths) == 1
+    before = fabric.simulated_messages
+    for _ in range(2):
+        again = begin(fabric, sends((0, 1, 1.0), repeat=100))
+        env.run(again.complete)
+    assert fabric.simulated_messages - before < 100

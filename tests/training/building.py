@@ -20,6 +20,8 @@ from simnet.workload import GradientTensor, Layer, Model, RecordedTrace, Workloa
 B, P = 1e9, 1e-4
 """Bandwidth of the links of a star [bytes/s], latency of two of them [s]."""
 
+SHORT = RunSettings(iterations=3, warmup=1)
+
 
 def workload(
     elements: Sequence[int], *, forward_s: float = 0.01, backward_s: Sequence[float] | float = 0.02
@@ -36,7 +38,7 @@ def workload(
 def run_job(
     load: Workload | RecordedTrace,
     training: TrainingSettings,
-    run: RunSettings = RunSettings(iterations=3, warmup=1),
+    run: RunSettings = SHORT,
     *,
     hosts: int = 0,
     start_s: float = 0.0,

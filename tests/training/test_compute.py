@@ -30,7 +30,9 @@ def test_buckets_are_ready_when_their_last_tensor_is():
     assert alone.ready_s == pytest.approx([0.7, 0.9, 1.3], rel=1e-12)
     assert alone.total_s == pytest.approx(1.3, rel=1e-12)
     assert alone.ready_s[-1] <= alone.total_s
-    assert times_of(TrainingSettings(2), bucket_bytes=100.0).timeline(0, 1).ready_s == pytest.approx([0.9, 1.3], rel=1e-12)
+    assert times_of(TrainingSettings(2), bucket_bytes=100.0).timeline(0, 1).ready_s == pytest.approx(
+        [0.9, 1.3], rel=1e-12
+    )
 
 
 def test_speed_stretches_everything():

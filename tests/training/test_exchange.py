@@ -46,7 +46,12 @@ def test_more_workers_than_ranks_are_refused():
 def test_options_reach_the_schedule():
     assert exchange_schedule(Architecture("mesh", {"exchange": "full"}), 4, 100, 4.0).messages() == 12
     assert exchange_schedule(Architecture("mesh"), 4, 100, 4.0).messages() == 24
-    assert exchange_schedule(Architecture("star", {"hub": 2}), 4, 100, 4.0).bytes_sent().tolist() == [400, 400, 1200, 400]
+    assert exchange_schedule(Architecture("star", {"hub": 2}), 4, 100, 4.0).bytes_sent().tolist() == [
+        400,
+        400,
+        1200,
+        400,
+    ]
     servers = exchange_schedule(Architecture("parameter_server", {"servers": 3}), 2, 100, 4.0)
     assert servers.ranks == 5
     assert server_count(Architecture("parameter_server")) == 1

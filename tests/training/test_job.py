@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -117,7 +118,7 @@ def test_an_iteration_is_compute_exposed_communication_and_waiting(seed, distrib
     _, rows, _, _ = run_job(workload(ELEMENTS), training, RunSettings(iterations=4, warmup=1, seed=seed))
     for rank in range(4):
         own = [row for row in rows if row.rank == rank]
-        for row, following in zip(own, own[1:], strict=False):
+        for row, following in pairwise(own):
             assert following.start_s - row.start_s == pytest.approx(iteration_s(row), rel=1e-12)
         assert min(min(row[4:]) for row in own) >= 0.0
         assert all(row.communication_s <= iteration_s(row) * (1 + 1e-12) for row in own)
@@ -153,7 +154,9 @@ def test_the_start_of_a_job_does_not_matter(start_s):
     _, late, last, _ = run_job(workload(ELEMENTS), replace(PLAIN, overlap=True), start_s=start_s)
     assert [row.duration_s for row in last] == pytest.approx([row.duration_s for row in first], rel=1e-9)
     digit = math.ulp(start_s)
-    assert [iteration_s(row) for row in late] == pytest.approx([iteration_s(row) for row in early], rel=1e-9, abs=8 * digit)
+    assert [iteration_s(row) for row in late] == pytest.approx(
+        [iteration_s(row) for row in early], rel=1e-9, abs=8 * digit
+    )
 
 
 def test_a_parameter_server_of_its_own():

@@ -156,11 +156,7 @@ GATE = _record(  # a rank of a play
     operations=INT,
 )
 
-PLAY = _record(
-    number=INT,  # plays are counted in the order in which they begin
-    left=INT,  # ranks not yet complete
-    is_watched=BOOL,
-)
+PLAY = _record(left=INT, is_watched=BOOL)  # ranks not yet complete
 
 SERVER = _record(free_at=FLOAT)  # first in, first out: message overheads, and streams of calculations
 
