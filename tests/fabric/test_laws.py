@@ -20,7 +20,7 @@ from simnet.protocols import FlowProtocol
 from simnet.topology import Topology, leaf_spine
 from simnet.traffic import ALL_REDUCE, Kind
 
-from .building import begin
+from .building import begin, sends
 from .cases import PLAIN, Case, cases, path_between, play_compiled
 from .fair import Flow, unfairness
 
@@ -198,3 +198,25 @@ def test_bounds_of_collectives_on_oversubscribed_racks(name):
     assert limits.total_s <= play.duration_s * (1 + 1e-12)
     assert limits.chain_s <= play.duration_s * (1 + 1e-12)
     fabric.require_conservation()
+
+
+@pytest.mark.parametrize("engine", [EngineSettings(), PLAIN])
+def test_changes_that_cancel_out_on_a_link_still_change_who_gets_what(make_fabric, engine):
+    """a, b, c out of host 0 over 10 byte/s; c goes into a host with 2 byte/s: 4, 4, 2.
+
+    At 1 s b is capped at 1 and the link of c gets 5: what is left of the first link, 4 for a, is exactly used up by 1
+    and 5. But c now has more than a: 4.5, 1, 4.5. a has 4 + 4.5 * 10 = 49 bytes, so it is over at 11 s.
+    """
+    fabric = make_fabric(4, bandwidth_bytes_per_s=10.0, engine=engine)
+    env = fabric.env
+    into_3 = fabric.network.resource_names.index("switch->host3")
+    fabric.set_capacity(into_3, 2.0)
+    play = begin(fabric, sends((0, 1, 49.0), (0, 2, 1000.0), (0, 3, 1000.0)))
+    env.run(until=1.0)
+    assert active_flows(fabric)[1] == pytest.approx([4.0, 4.0, 2.0], rel=1e-12)
+    fabric.set_flow_cap(play, 1, 1.0)
+    fabric.set_capacity(into_3, 5.0)
+    env.run(until=1.5)
+    assert active_flows(fabric)[1] == pytest.approx([4.5, 1.0, 4.5], rel=1e-12)
+    env.run(until=11.5)
+    assert play.rank_duration_s[1] == pytest.approx(11.0, rel=1e-12)
