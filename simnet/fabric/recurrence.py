@@ -5,8 +5,8 @@ the maximum over its dependencies' earlier firings and its own, plus its duratio
 *Synchronization and Linearity*, 1992, chapter 2). When the times of all operations at firing k minus those at firing
 k - p have become the same constant for all, they stay so (the same, chapter 3: cyclicity), and whole periods can be
 skipped. p is found by comparing with a snapshot that is taken anew at firings 1, 2, 4, 8 ... (R. P. Brent, "An
-improved Monte Carlo
-factorization algorithm", BIT 20, 1980).
+improved Monte Carlo factorization algorithm", BIT 20, 1980). A ring whose chunks differ by an element repeats nothing
+within one all-reduce; see `simnet.fabric.kernels.rotation`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simnet.fabric.kernels.firings import DURATION, LINE, fire
+from simnet.fabric.kernels.rotation import RUN
 from simnet.fabric.kernels.spans import GAPS, PAUSE, SPAN
 from simnet.fabric.kernels.tables import Table
 from simnet.fabric.placement import Placement
@@ -25,6 +26,7 @@ from simnet.fabric.placement import Placement
 __all__ = ["Outcome", "Recurrence", "evaluate", "recurrence_of"]
 
 _LARGEST_OFFSET = 16  # firings that are remembered
+_CHUNKS_PER_RUN = 8  # in the mean, for runs to be worth their trouble
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +42,7 @@ class Recurrence:
     size_period : firings after which the sizes of all operations repeat
     lines : what the loop over firings needs of each operation
     durations : of a firing with so many longer chunks, shape (operations, 1 + most chunks in a firing)
+    is_uniform_ring : whether it is a ring of ranks that are alike
     watched : resources that several operations use, whose caps fit together
     first_watch, watches : positions in `watched` that an operation uses, as compressed rows
     nodes, resources : all that the placement uses, sorted
@@ -52,6 +55,7 @@ class Recurrence:
     size_period: int
     lines: Table
     durations: Table
+    is_uniform_ring: bool
     watched: NDArray[np.int64]
     first_watch: NDArray[np.int64]
     watches: NDArray[np.int64]
@@ -111,6 +115,7 @@ def recurrence_of(placement: Placement, capacity: NDArray[np.float64], costs: Ta
     if (several & ~(most <= capacity)).any():
         return None
     order = _order_within_firing(placement)
+    lines, durations = _lines(operations), _durations(operations, costs, 1.0 / fastest)
     watched = np.flatnonzero(several)
     watching = several[hops["resource"]]
     return Recurrence(
@@ -119,8 +124,9 @@ def recurrence_of(placement: Placement, capacity: NDArray[np.float64], costs: Ta
         order=order,
         slots=1 + max(1, int(offsets.max(initial=0))),
         size_period=_size_period(operations),
-        lines=_lines(operations),
-        durations=_durations(operations, costs, 1.0 / fastest),
+        lines=lines,
+        durations=durations,
+        is_uniform_ring=not len(watched) and _is_uniform_ring(placement, lines, durations),
         watched=watched,
         first_watch=np.concatenate([[0], np.cumsum(np.bincount(hops["flow"][watching], minlength=count))]),
         watches=np.searchsorted(watched, hops["resource"][watching]),
@@ -160,6 +166,7 @@ def evaluate(
     spans = np.zeros(ranks + len(recurrence.watched), SPAN)
     spans["end"] = spans["pause_end"] = spans["forgotten"] = -math.inf
     firings = int(operations["firings"][0])
+    runs = np.zeros(count // _CHUNKS_PER_RUN if skip_periods and recurrence.is_uniform_ring else 0, RUN)
     simulated = fire(
         recurrence.lines.copy(),
         recurrence.durations,
@@ -181,6 +188,8 @@ def evaluate(
         np.zeros_like(spans),
         np.zeros((len(spans), GAPS), PAUSE),
         np.zeros(len(spans)),
+        runs,
+        np.zeros_like(runs),
         firings,
         recurrence.size_period if skip_periods else 0,
     )
@@ -201,7 +210,7 @@ def evaluate(
         np.array(spans["end"][:ranks]),
         np.array(spans["pause_end"][:ranks]),
         busy,
-        simulated * count,
+        simulated,
     )
 
 
@@ -270,6 +279,29 @@ def _lines(operations: Table) -> Table:
     lines["turned"] = operations["chunk_first"] % operations["chunk_modulus"]
     lines["offset"], lines["width"] = operations["chunk_offset"], operations["chunk_width"]
     return lines
+
+
+def _is_uniform_ring(placement: Placement, lines: Table, durations: Table) -> bool:
+    """Tell whether rank r sends chunk r - k to rank r + 1 in firing k, after rank r - 1 has, all alike."""
+    operations, dependencies = placement.operations, placement.dependencies
+    rows = np.arange(len(operations))
+    if len(rows) < 2 or placement.schedule.ranks != len(rows) or len(dependencies) != len(rows):
+        return False
+    mine = dependencies[operations["first_in"]]
+    is_ring = (
+        (operations["source"] == rows)
+        & (operations["target"] == np.roll(rows, -1))
+        & (operations["ins"] == 1)
+        & (mine["before"] == np.roll(rows, 1))
+        & (mine["offset"] == 1)
+        & mine["until_delivered"]
+        & (mine["delay"] == 0.0)
+    )
+    turns = (lines["modulus"] == len(rows)) & (lines["step"] == len(rows) - 1) & (lines["turned"] == rows)
+    turns &= (lines["offset"] == 0) & (lines["width"] == 1)
+    alike = (lines["reduce_firings"] == lines["reduce_firings"][0]) & (lines["longer"] == lines["longer"][0])
+    alike &= operations["each_setup"] == operations["each_setup"][0]
+    return bool((is_ring & turns & alike & (durations == durations[0]).all(axis=1)).all())
 
 
 def _durations(operations: Table, costs: Table, s_per_byte: NDArray[np.float64]) -> Table:

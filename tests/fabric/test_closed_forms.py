@@ -175,3 +175,22 @@ def test_a_capped_flow_leaves_the_rest():
     fabric.set_flow_cap(play, 0, B / 4)
     fabric.env.run()
     assert play.rank_duration_s == pytest.approx([4 * S / B, 4 * S / B + P, 4 / 3 * S / B + P], rel=1e-12)
+
+
+def test_what_is_left_of_a_flow_is_left_however_little():
+    """S at B, until another comes when 1e-7 of it is left: that takes twice as long, (1 + 1e-7) S/B in all."""
+    fabric = fabric_on_star(3)
+    nodes = fabric.network.compiled.rank_nodes
+    first = fabric.play(fabric.place(one_send_each([(0, 1)], [S]).schedule(), nodes[:2]), "first")
+    fabric.env.run(until=(1 - 1e-7) * S / B)
+    fabric.play(fabric.place(one_send_each([(0, 1)], [S]).schedule(), nodes[[0, 2]]), "second")
+    fabric.env.run()
+    assert first.duration_s == pytest.approx((1 + 1e-7) * S / B + P, rel=1e-10)
+
+
+def test_what_follows_soon_is_not_the_same_instant():
+    """A calculation of 1 s, then 100 of 3 ns one after the other: 1 s and 300 ns."""
+    build = ScheduleBuilder("soon", 1, Buffer(1, 4.0))
+    long, short = build.calc(0, 1.0), build.calc(0, 3e-9, repeat=100)
+    build.depend(long, short)
+    assert duration_s(fabric_on_star(1), build.schedule()) == pytest.approx(1 + 300e-9, rel=1e-12)

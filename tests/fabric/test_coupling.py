@@ -140,6 +140,18 @@ def test_the_order_at_one_instant_is_that_of_submission_however_plays_are_simula
     assert told == [f"rank 0 of {number}" for number in range(5)] + list(range(5))
 
 
+@pytest.mark.parametrize("engine", [EngineSettings(), PLAIN])
+def test_ranks_are_told_in_order_whatever_the_order_of_operations(make_fabric, engine):
+    """Three equal sends, that of the last ranks first: ranks 0 to 5 are all complete at 1 s."""
+    fabric = make_fabric(6, engine=engine)
+    told = []
+    play = begin(fabric, sends((5, 4, 1.0), (3, 2, 1.0), (1, 0, 1.0)))
+    for rank in (3, 0, 4, 1, 5, 2):
+        play.rank_complete(rank).callbacks.append(lambda _, rank=rank: told.append(rank))
+    fabric.env.run()
+    assert told == list(range(6))
+
+
 def test_a_rank_may_be_asked_about_before_at_and_after_its_completion(make_fabric):
     """Rank 0 is complete at 1 s when its send has drained, rank 1 at 3 s when it is delivered."""
     fabric = make_fabric(2, latency_s=2.0)

@@ -98,26 +98,20 @@ def make_fabric_once():
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(("ranks", "elements"), [(2, 1), (5, 3), (16, 64), (64, 1000), (33, 100)])
-def test_long_rings_of_whole_elements(make_fabric_once, engine, ranks, elements):
-    """Whatever is skipped: durations, bytes, busy times and transfers as of playing every event."""
+@pytest.mark.parametrize("reduce_s_per_byte", [0.0, 0.3])
+@pytest.mark.parametrize(("ranks", "elements"), [(2, 1), (5, 3), (16, 64), (64, 6400), (33, 100)])
+def test_long_rings_of_whole_elements(make_fabric, engine, reduce_s_per_byte, ranks, elements):
+    """Whatever is skipped, also where only the first half of the firings is reduced: durations, bytes, busy times and
+    transfers as of playing every event."""
     measures = []
     for settings_ in (engine, PLAIN):
-        fabric = make_fabric_once(ranks, latency_s=0.01, engine=settings_)
+        fabric = make_fabric(ranks, latency_s=0.01, engine=settings_, reduce_s_per_byte=reduce_s_per_byte)
         play = begin(fabric, ring_all_reduce(ranks, elements, 1.0))
         fabric.env.run()
         nodes = fabric.network.compiled.rank_nodes.tolist()
-        measures.append(
-            np.concatenate(
-                [
-                    play.rank_duration_s,
-                    fabric.carried_bytes(),
-                    fabric.busy_s(),
-                    [fabric.transfer_s(node) for node in nodes],
-                    [fabric.messages],
-                ]
-            )
-        )
+        transfers = [fabric.transfer_s(node) for node in nodes]
+        measured = [play.rank_duration_s, fabric.carried_bytes(), fabric.busy_s(), transfers, [fabric.messages]]
+        measures.append(np.concatenate(measured))
     assert measures[0] == pytest.approx(measures[1], **CLOSE)
 
 
@@ -195,3 +189,29 @@ def test_the_first_message_opens_the_connection_also_where_it_is_foreseen(make_f
         durations.append(play.duration_s)
     # The disturbing one opens its own connection until 5 s, when the first is over: 2 + 3.
     assert durations == pytest.approx([5.0, 3.0], rel=1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_same_play_with_late_ranks_and_other_capacities(make_fabric, engine):
+    """A ring of 4 with 1 s a step takes 6 s. With rank 0 joining at 2 s it is over at 8 s: all wait for its chunk. On a
+    link of half the capacity each step waits for it, 12 s; back at the old one, 6 s again."""
+    fabric = make_fabric(4, engine=engine)
+    env, ring = fabric.env, ring_all_reduce(4, 4, 1.0)
+    link = fabric.network.resource_names.index("host1->switch")
+
+    def duration_s(late: float = 0.0) -> float:
+        play = begin(fabric, ring, gates_open=False)
+        play.open([1, 2, 3])
+        if late:
+            env.run(until=env.now + late)
+        play.open([0])
+        env.run()
+        return play.duration_s
+
+    assert duration_s() == pytest.approx(6.0, **CLOSE)
+    assert duration_s(late=2.0) == pytest.approx(8.0, **CLOSE)
+    assert duration_s() == pytest.approx(6.0, **CLOSE)
+    fabric.set_capacity(link, 0.5)
+    assert duration_s() == pytest.approx(12.0, **CLOSE)
+    fabric.set_capacity(link, 1.0)
+    assert duration_s() == pytest.approx(6.0, **CLOSE)

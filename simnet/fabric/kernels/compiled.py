@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import llvmlite
 import numba
@@ -69,10 +69,23 @@ def _compile(function: Function, **options: Any) -> Function:
     try:
         # The kernels allocate nothing, so they need none of numba's reference counts, which cost more than the work.
         options |= {"cache": True, "error_model": "numpy", "_nrt": False}
-        compiled: Function = numba.njit(**options)(function)
+        compiled: Any = numba.njit(**options)(function)
     finally:
         _config.CACHE_DIR = before
-    return compiled
+    if not _config.DISABLE_JIT:
+        _take_no_literals(compiled)
+    return cast(Function, compiled)
+
+
+def _take_no_literals(compiled: Any) -> None:
+    """Have a function compiled once for all integers, not again for each constant that it is called with."""
+    template = compiled.get_call_template
+    plain: Callable[[Any], Any] = numba.types.unliteral
+
+    def get_call_template(arguments: Any, keywords: Any) -> Any:
+        return template(tuple(map(plain, arguments)), {name: plain(kind) for name, kind in keywords.items()})
+
+    compiled.get_call_template = get_call_template
 
 
 def compile_once(warm_up: Callable[[], None], say: Callable[[str], None]) -> float:

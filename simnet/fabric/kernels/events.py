@@ -21,7 +21,6 @@ from simnet.fabric.kernels.rates import (
     release_path,
     repair_rates,
     set_off,
-    solve_components,
 )
 from simnet.fabric.kernels.steps import (
     OVER,
@@ -91,10 +90,7 @@ def advance(tables: Tables, until: float) -> int:
             elif clock.drains > 0 and operations[tables.drains[0].row].finish <= horizon:
                 drain(tables, tables.drains[0].row)
             elif clock.dirty > 0:
-                if clock.full_solves:
-                    solve_components(tables)
-                else:
-                    repair_rates(tables)
+                repair_rates(tables)
             else:
                 break
         if clock.watched > 0:

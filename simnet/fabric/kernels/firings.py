@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simnet.fabric.kernels.compiled import inlined, kernel
+from simnet.fabric.kernels.rotation import gather_runs, turn
 from simnet.fabric.kernels.spans import copy_span, cover, same_span, shift_span
 from simnet.fabric.kernels.tables import Table
 
@@ -71,19 +72,45 @@ def fire(
     old_spans: Table,
     old_pauses: Table,
     frontier: NDArray[np.float64],
+    runs: Table,
+    fresh_runs: Table,
     firings: int,
     size_period: int,
 ) -> int:
-    """Fire all operations `firings` times; return how often each was, or -1 where a span became too irregular.
+    """Fire all operations `firings` times; return how many firings were worked out, -1 if a span became too irregular.
 
-    `size_period` is 0 where periods are not to be skipped.
+    `size_period` is 0 where periods are not to be skipped; `runs` is empty where the schedule is no uniform ring.
     """
     slots = len(drained)
     ranks = len(gate_s)
     simulated = 0
     snapshot_at = -1
+    gathered_at = 0
     firing = 0
     while firing < firings:
+        # Look for runs of chunks at once, and sixteen times a turn of the ring.
+        if len(runs) > 0 and firing > gathered_at and (gathered_at == 0 or 16 * (firing - gathered_at) > len(lines)):
+            gathered_at = firing
+            count = gather_runs(lines, drained, delivered, arrived, free_at, spans, runs, firing)
+            if count > 0:
+                firing, sends = turn(
+                    lines,
+                    durations,
+                    each_setup_s[0],
+                    drained,
+                    delivered,
+                    arrived,
+                    free_at,
+                    spans,
+                    runs,
+                    fresh_runs,
+                    count,
+                    firing,
+                    firings,
+                )
+                simulated += sends
+                snapshot_at = -1
+                continue
         now = firing % slots
         earlier = (firing - 1) % slots
         for row in order:
@@ -131,7 +158,7 @@ def fire(
             for watch in range(first_watch[row], first_watch[row + 1]):
                 if duration.flow > 0.0 and not cover(spans, pauses, ranks + watches[watch], begin, end):
                     return -1
-        simulated += 1
+        simulated += len(lines)
         firing += 1
         if size_period == 0 or firing >= firings:
             continue

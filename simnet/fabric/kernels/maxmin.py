@@ -14,44 +14,10 @@ from simnet.fabric.kernels.compiled import inlined, kernel
 from simnet.fabric.kernels.heap import drop_first, insert
 from simnet.fabric.kernels.tables import Table
 
-__all__ = ["BY_CAP", "UNLIMITED", "fill", "raise_levels"]
+__all__ = ["BY_CAP", "UNLIMITED", "raise_levels"]
 
 BY_CAP, UNLIMITED = -2, -1
 """What limits a flow, where it is no resource."""
-
-
-@kernel
-def fill(
-    flows: Table,
-    hops: Table,
-    resources: Table,
-    levels: Table,
-    flow_members: Table,
-    flow_count: int,
-    resource_members: Table,
-    resource_count: int,
-) -> None:
-    """Write the weighted max-min fair rates of the flows of one connected component into their field ``rate``.
-
-    A flow of rate x takes ``coefficient * x`` of the capacity of each resource on its path.
-
-    Parameters
-    ----------
-    flows : table
-        Reads ``first_hop``, ``hops``, ``weight`` (> 0) and ``cap`` [bytes/s, may be infinite]; writes ``rate``
-        [bytes/s]; uses ``fixed``.
-    hops : table
-        ``resource``, ``coefficient`` (> 0), ``flow``, ``next``.
-    resources : table
-        ``capacity`` [bytes/s], ``head``; uses ``left``, ``load``, ``open``.
-    levels : table
-        Scratch for a heap, with room for all flows and resources of the component.
-    flow_members, flow_count, resource_members, resource_count
-        The component: every flow that is active on one of its resources is a member.
-    """
-    for i in range(resource_count):
-        resources[resource_members[i].row].left = resources[resource_members[i].row].capacity
-    raise_levels(flows, hops, resources, levels, flow_members, flow_count, resource_members, resource_count)
 
 
 @kernel
@@ -65,9 +31,25 @@ def raise_levels(
     resource_members: Table,
     resource_count: int,
 ) -> None:
-    """Share what is ``left`` of some resources among some flows, all others being ``fixed``.
+    """Write the weighted max-min fair rates of some flows into ``rate``, and what limits each into ``limit``.
 
-    Parameters as of `fill`; also writes ``limit`` of each flow, and ``level`` of each resource.
+    A flow of rate x takes ``coefficient * x`` of each resource on its path. The flows share what is ``left`` of the
+    resources, which is all of their capacity where no other flow is active on them.
+
+    Parameters
+    ----------
+    flows : table
+        Reads ``first_hop``, ``hops``, ``weight`` (> 0) and ``cap`` [bytes/s, may be infinite]; writes ``rate``
+        [bytes/s] and ``limit``, a row of resources or `BY_CAP`; uses ``fixed``, which is true of all other flows.
+    hops : table
+        ``resource``, ``coefficient`` (> 0), ``flow``, ``next``.
+    resources : table
+        ``left`` [bytes/s], ``head``; writes ``level``, at which it filled, -1 if it did not; uses ``left``, ``load``,
+        ``open``.
+    levels : table
+        Scratch for a heap, with room for all these flows and resources.
+    flow_members, flow_count, resource_members, resource_count
+        These flows, and all resources that they use.
     """
     size = 0
     for i in range(resource_count):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from simnet.fabric.kernels.compiled import inlined
 from simnet.fabric.kernels.heap import discard, set_finish
-from simnet.fabric.kernels.incidence import attach, detach, gather_component
-from simnet.fabric.kernels.maxmin import BY_CAP, UNLIMITED, fill
+from simnet.fabric.kernels.incidence import attach, detach
+from simnet.fabric.kernels.maxmin import BY_CAP, UNLIMITED
 from simnet.fabric.kernels.repair import join, repair
 from simnet.fabric.kernels.tables import Tables
 
@@ -20,7 +20,6 @@ __all__ = [
     "release_path",
     "repair_rates",
     "set_off",
-    "solve_components",
 ]
 
 # What happened to a resource; the larger includes what the smaller asks for.
@@ -93,18 +92,22 @@ def make_fresh(tables: Tables, row: int) -> None:
 
 @inlined
 def repair_rates(tables: Tables) -> None:
-    """Find the rates that change at this instant, beginning with the flows that something happened to."""
+    """Find the rates that change at this instant, beginning with the flows that something happened to.
+
+    With ``full_solves``, the oracle, begin with all that are connected with what changed.
+    """
     clock = tables.clock[0]
     operations, resources, members = tables.operations, tables.resources, tables.flow_members
     clock.mark += 1
     count = 0
     for i in range(clock.dirty):
         row = tables.dirty[i].row
-        if resources[row].dirty >= LEFT:
+        everyone = resources[row].dirty == CHANGED or clock.full_solves
+        if resources[row].dirty >= LEFT or everyone:
             hop = resources[row].head
             while hop >= 0:
                 user = tables.hops[hop].flow
-                if resources[row].dirty == CHANGED or operations[user].limit == row:
+                if everyone or operations[user].limit == row:
                     count = join(operations, members, count, clock.mark, user)
                 hop = tables.hops[hop].next
         resources[row].dirty = 0
@@ -122,7 +125,15 @@ def repair_rates(tables: Tables) -> None:
     if count == 0:
         return
     count, passes = repair(
-        operations, tables.hops, resources, tables.levels, members, count, clock.mark, tables.resource_members
+        operations,
+        tables.hops,
+        resources,
+        tables.levels,
+        members,
+        count,
+        clock.mark,
+        tables.resource_members,
+        clock.full_solves,
     )
     clock.solves += 1
     clock.passes += passes
@@ -161,59 +172,6 @@ def _flow_alone(tables: Tables, row: int) -> None:
             operation.limit = resource
     if operation.rate != operation.old_rate:
         _foresee(tables, row)
-
-
-@inlined
-def solve_components(tables: Tables) -> None:
-    """Find the rates in all components that changed at this instant, whole: the oracle of `repair_rates`."""
-    clock = tables.clock[0]
-    clock.mark += 1
-    for i in range(clock.dirty):
-        resource = tables.dirty[i].row
-        tables.resources[resource].dirty = 0
-        if tables.resources[resource].users > 0:
-            _solve_component(tables, resource)
-    clock.dirty = 0
-    for i in range(clock.fresh):
-        tables.operations[tables.fresh[i].row].fresh = False
-    clock.fresh = 0
-
-
-@inlined
-def _solve_component(tables: Tables, resource: int) -> None:
-    """Find the rates in the component of a resource, and when its flows drain."""
-    operations = tables.operations
-    flows, resources = gather_component(
-        operations,
-        tables.hops,
-        tables.resources,
-        tables.flow_members,
-        tables.resource_members,
-        tables.clock[0].mark,
-        resource,
-    )
-    if flows == 0:
-        return
-    tables.clock[0].solves += 1
-    tables.clock[0].passes += 1
-    tables.clock[0].touched += flows
-    for i in range(flows):
-        operation = operations[tables.flow_members[i].row]
-        operation.old_rate = operation.rate
-    fill(
-        operations,
-        tables.hops,
-        tables.resources,
-        tables.levels,
-        tables.flow_members,
-        flows,
-        tables.resource_members,
-        resources,
-    )
-    for i in range(flows):
-        row = tables.flow_members[i].row
-        if operations[row].rate != operations[row].old_rate:
-            _foresee(tables, row)
 
 
 @inlined

@@ -39,6 +39,7 @@ def repair(
     count: int,
     mark: int,
     resource_members: Table,
+    whole: bool,
 ) -> tuple[int, int]:
     """Solve for a set of flows, and for those who join it.
 
@@ -54,6 +55,8 @@ def repair(
         Given to nothing else so far.
     resource_members : table
         Scratch for the resources of the set.
+    whole : bool
+        Begin with all flows that are connected with the set by resources: the full solve.
 
     Returns
     -------
@@ -74,6 +77,8 @@ def repair(
                     resources[resource].mark = mark
                     resource_members[used].row = resource
                     used += 1
+                    if whole:
+                        count = _join_users(flows, hops, resources, resource, members, count, mark)
         for i in range(used):
             _leave_to_members(flows, hops, resources, resource_members[i].row, mark)
         raise_levels(flows, hops, resources, levels, members, count, resource_members, used)
@@ -82,6 +87,16 @@ def repair(
             count = _join_those_without_limit(flows, hops, resources, resource_members[i].row, members, count, mark)
         if count == before:
             return count, passes
+
+
+@inlined
+def _join_users(flows: Table, hops: Table, resources: Table, row: int, members: Table, count: int, mark: int) -> int:
+    """Add to the set all flows that are active on a resource."""
+    hop = resources[row].head
+    while hop >= 0:
+        count = join(flows, members, count, mark, hops[hop].flow)
+        hop = hops[hop].next
+    return count
 
 
 @inlined
