@@ -285,13 +285,12 @@ def _is_uniform_ring(placement: Placement, lines: Table, durations: Table) -> bo
     """Tell whether rank r sends chunk r - k to rank r + 1 in firing k, after rank r - 1 has, all alike."""
     operations, dependencies = placement.operations, placement.dependencies
     rows = np.arange(len(operations))
-    if len(rows) < 2 or placement.schedule.ranks != len(rows) or len(dependencies) != len(rows):
+    if len(rows) < 2 or placement.schedule.ranks != len(rows) or (operations["ins"] != 1).any():
         return False
     mine = dependencies[operations["first_in"]]
     is_ring = (
         (operations["source"] == rows)
         & (operations["target"] == np.roll(rows, -1))
-        & (operations["ins"] == 1)
         & (mine["before"] == np.roll(rows, 1))
         & (mine["offset"] == 1)
         & mine["until_delivered"]

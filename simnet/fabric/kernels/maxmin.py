@@ -71,13 +71,15 @@ def raise_levels(
         row = resource_members[i].row
         if resources[row].open > 0:
             size = insert(levels, size, resources[row].left / resources[row].load, row, row)
-    while size > 0:
+    unfixed = flow_count
+    while size > 0 and unfixed > 0:
         level = levels[0].key
         row = levels[0].what
         size = drop_first(levels, size)
         if row >= len(resources):
             row -= len(resources)
             if not flows[row].fixed:
+                unfixed -= 1
                 _fix(flows, hops, resources, row, flows[row].cap, BY_CAP)
             continue
         if resources[row].open == 0:
@@ -91,6 +93,7 @@ def raise_levels(
         while hop >= 0:
             user = hops[hop].flow
             if not flows[user].fixed:
+                unfixed -= 1
                 _fix(flows, hops, resources, user, min(level * flows[user].weight, flows[user].cap), row)
             hop = hops[hop].next
 
@@ -101,12 +104,13 @@ def _fix(flows: Table, hops: Table, resources: Table, row: int, rate: float, lim
     flow = flows[row]
     flow.rate = rate
     flow.limit = limit
+    flow.level = rate / flow.weight
     flow.fixed = True
     for hop in range(flow.first_hop, flow.first_hop + flow.hops):
         resource = resources[hops[hop].resource]
         resource.open -= 1
+        resource.left = max(resource.left - hops[hop].coefficient * rate, 0.0)
         if resource.open > 0:
-            resource.left = max(resource.left - hops[hop].coefficient * rate, 0.0)
             resource.load -= hops[hop].coefficient * flow.weight
         else:
             # Nobody is left to share; what rounding leaves behind must not look like a demand.

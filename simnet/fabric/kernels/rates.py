@@ -170,6 +170,7 @@ def _flow_alone(tables: Tables, row: int) -> None:
         if rate < operation.rate:
             operation.rate = rate
             operation.limit = resource
+    operation.level = operation.rate / operation.weight
     if operation.rate != operation.old_rate:
         _foresee(tables, row)
 

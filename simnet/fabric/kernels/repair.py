@@ -9,6 +9,8 @@ bottleneck structure of congestion-controlled networks", SIGMETRICS 2020).
 
 from __future__ import annotations
 
+import numpy as np
+
 from simnet.fabric.kernels.compiled import inlined, kernel
 from simnet.fabric.kernels.maxmin import raise_levels
 from simnet.fabric.kernels.tables import Table
@@ -72,44 +74,66 @@ def repair(
             flow = flows[members[collected].row]
             collected += 1
             for hop in range(flow.first_hop, flow.first_hop + flow.hops):
-                resource = hops[hop].resource
-                if resources[resource].mark != mark:
-                    resources[resource].mark = mark
-                    resource_members[used].row = resource
+                row = hops[hop].resource
+                if resources[row].mark != mark:
+                    resources[row].mark = mark
+                    resource_members[used].row = row
                     used += 1
-                    if whole:
-                        count = _join_users(flows, hops, resources, resource, members, count, mark)
+                    count = _take_in(flows, hops, resources, row, members, count, mark, whole)
         for i in range(used):
-            _leave_to_members(flows, hops, resources, resource_members[i].row, mark)
+            resource = resources[resource_members[i].row]
+            resource.left = resource.capacity
+            if resource.outside > 0:
+                resource.left = max(resource.capacity - resource.outside_takes, 0.0)
         raise_levels(flows, hops, resources, levels, members, count, resource_members, used)
         before = count
         for i in range(used):
-            count = _join_those_without_limit(flows, hops, resources, resource_members[i].row, members, count, mark)
+            row = resource_members[i].row
+            if resources[row].outside > 0:
+                count = _join_those_without_limit(flows, hops, resources, row, members, count, mark)
         if count == before:
             return count, passes
 
 
 @inlined
-def _join_users(flows: Table, hops: Table, resources: Table, row: int, members: Table, count: int, mark: int) -> int:
-    """Add to the set all flows that are active on a resource."""
-    hop = resources[row].head
+def _take_in(
+    flows: Table, hops: Table, resources: Table, row: int, members: Table, count: int, mark: int, whole: bool
+) -> int:
+    """Work out what flows outside of the set take of a resource that is new to it, and let those that it limits join.
+
+    A member's rate will change, and with it what is left to them; to let them join now saves a pass.
+    """
+    resource = resources[row]
+    resource.outside = 0
+    resource.outside_takes = 0.0
+    some_join = False
+    hop = resource.head
     while hop >= 0:
-        count = join(flows, members, count, mark, hops[hop].flow)
+        flow = flows[hops[hop].flow]
+        if flow.mark != mark:
+            resource.outside += 1
+            resource.outside_takes += hops[hop].coefficient * flow.rate
+            some_join |= whole or flow.limit == row
+        hop = hops[hop].next
+    hop = resource.head
+    while some_join and hop >= 0:
+        flow = flows[hops[hop].flow]
+        if flow.mark != mark and (whole or flow.limit == row):
+            count = _enter(flows, hops, resources, hops[hop].flow, members, count, mark)
         hop = hops[hop].next
     return count
 
 
 @inlined
-def _leave_to_members(flows: Table, hops: Table, resources: Table, row: int, mark: int) -> None:
-    """Work out what of a resource the flows outside of the set leave."""
-    left = resources[row].capacity
-    hop = resources[row].head
-    while hop >= 0:
-        flow = flows[hops[hop].flow]
-        if flow.mark != mark:
-            left -= hops[hop].coefficient * flow.rate
-        hop = hops[hop].next
-    resources[row].left = max(left, 0.0)
+def _enter(flows: Table, hops: Table, resources: Table, row: int, members: Table, count: int, mark: int) -> int:
+    """Let a flow from outside join the set."""
+    flow = flows[row]
+    for hop in range(flow.first_hop, flow.first_hop + flow.hops):
+        resource = resources[hops[hop].resource]
+        if resource.mark == mark:
+            resource.outside -= 1
+            resource.outside_takes -= hops[hop].coefficient * flow.rate
+    return join(flows, members, count, mark, row)
 
 
 @inlined
@@ -118,29 +142,28 @@ def _join_those_without_limit(
 ) -> int:
     """Add to the set who has more than those that the resource limits, or is not limited by it any more."""
     resource = resources[row]
-    taken = 0.0
-    highest = 0.0
-    outside = 0
-    hop = resource.head
-    while hop >= 0:
-        flow = flows[hops[hop].flow]
-        taken += hops[hop].coefficient * flow.rate
-        highest = max(highest, flow.rate / flow.weight)
-        if flow.mark != mark:
-            outside += 1
-        hop = hops[hop].next
-    if outside == 0:
-        return count
-    full = taken >= resource.capacity * (1.0 - _SAME_LEVEL)
+    too_much = np.inf
+    too_little = np.inf
+    if resource.level >= 0.0:
+        too_much = resource.level * (1.0 + _SAME_LEVEL)
+        too_little = resource.level * (1.0 - _SAME_LEVEL)
+    elif resource.left <= resource.capacity * _SAME_LEVEL:
+        too_little = _highest_level(flows, hops, resource.head) * (1.0 - _SAME_LEVEL)
     hop = resource.head
     while hop >= 0:
         user = hops[hop].flow
         flow = flows[user]
-        if flow.mark != mark:
-            level = flow.rate / flow.weight
-            too_much = resource.level >= 0.0 and level > resource.level * (1.0 + _SAME_LEVEL)
-            limited = flow.limit != row or (full and level >= highest * (1.0 - _SAME_LEVEL))
-            if too_much or not limited:
-                count = join(flows, members, count, mark, user)
+        if flow.mark != mark and (flow.level > too_much or (flow.limit == row and flow.level < too_little)):
+            count = _enter(flows, hops, resources, user, members, count, mark)
         hop = hops[hop].next
     return count
+
+
+@inlined
+def _highest_level(flows: Table, hops: Table, head: int) -> float:
+    highest = 0.0
+    hop = head
+    while hop >= 0:
+        highest = max(highest, flows[hops[hop].flow].level)
+        hop = hops[hop].next
+    return highest

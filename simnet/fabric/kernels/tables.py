@@ -97,6 +97,7 @@ OPERATION = _record(
     active=BOOL,
     fixed=BOOL,
     fresh=BOOL,  # began, or changed its cap or path, at this instant
+    level=FLOAT,  # its rate over its weight
     limit=INT,  # resource that keeps it from more; BY_CAP: its cap does; UNLIMITED: not known yet
     mark=INT,
     firing_bytes=FLOAT,
@@ -138,6 +139,8 @@ RESOURCE = _record(
     load=FLOAT,
     open=INT,
     level=FLOAT,  # at which it filled, -1 if it did not
+    outside=INT,  # flows on it that are not among those that a repair solves for
+    outside_takes=FLOAT,  # what these take of it
     # Counters.
     carried=FLOAT,  # bytes that flows which are over have taken of it
     busy=FLOAT,  # time with at least one flow, up to busy_since
