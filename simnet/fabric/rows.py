@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simnet.fabric.kernels.tables import Table, Tables, make_tables
+from simnet.fabric.kernels.tables import LAYOUT, Table, Tables, make_tables
 from simnet.fabric.network import Network
 from simnet.fabric.placement import LOCAL, REMOTE, Placement
 
@@ -66,8 +66,9 @@ def enlarge(tables: Tables, **rows: int) -> Tables:
         return tables
     room = {name: max(have[name], 2 * rows[name] if rows.get(name, 0) > have[name] else 0) for name in have}
     larger = make_tables(**room, events=max(len(tables.events), 2 * room["operations"]))
-    for old, new in zip(tables, larger, strict=True):
-        new[: len(old)] = old
+    for name in LAYOUT:
+        old = getattr(tables, name)
+        getattr(larger, name)[: len(old)] = old
     larger.operations["place"][have["operations"] :] = -1
     _unroll(tables, larger.queue)
     larger.clock["queue_head"] = 0
@@ -80,7 +81,7 @@ def enlarge_events(tables: Tables) -> Tables:
     events, queue = np.zeros(room, tables.events.dtype), np.zeros(room, tables.queue.dtype)
     events[: len(tables.events)] = tables.events
     _unroll(tables, queue)
-    return tables._replace(events=events, queue=queue)
+    return replace(tables, events=events, queue=queue)
 
 
 def _unroll(tables: Tables, queue: Table) -> None:

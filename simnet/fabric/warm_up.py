@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-import numpy as np
 import simpy
 
 from simnet.fabric.bounds import bound
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.kernels.compiled import compile_once
 from simnet.fabric.network import Network
+from simnet.fabric.placement import Placement
+from simnet.fabric.settings import DEFAULT_ENGINE, EngineSettings
 from simnet.protocols import FlowProtocol
 from simnet.topology import star
 from simnet.traffic import ring_all_reduce
@@ -31,19 +33,31 @@ def compile_kernels(say: Callable[[str], None]) -> float:
     float
         Seconds spent; 0.0 where nothing was to be done.
     """
-    return compile_once(_warm_up, say)
+    return compile_once([play_by_events, foresee_and_disturb], say)
 
 
-def _warm_up() -> None:
-    env = simpy.Environment()
-    topology = star(hosts=3)
-    fabric = FluidFabric(env, Network(topology, FlowProtocol()))
-    placement = fabric.place(ring_all_reduce(3, 7, 4.0), topology.compiled.rank_nodes)
+def play_by_events() -> None:
+    """Call the kernels that play a schedule event by event."""
+    fabric, placement = _ring(EngineSettings(recurrence=False))
+    fabric.play(placement, "warm-up")
+    fabric.env.run()
+
+
+def foresee_and_disturb() -> None:
+    """Call the kernels that foresee a schedule, and those that something comes with that nobody foresaw."""
+    fabric, placement = _ring(DEFAULT_ENGINE)
     bound(placement, fabric.network.capacity, fabric.costs)
-    play = fabric.play(placement, "warm-up", gates_open=False)
-    play.open([0, 1, 2])
+    fabric.play(placement, "warm-up")
+    fabric.env.run()
+    fabric, placement = _ring(EngineSettings(recurrence=False))
+    play = fabric.play(placement, "warm-up")
     fabric.set_capacity(0, float(fabric.network.capacity[0]))
-    fabric.set_flow_cap(play, 0, np.inf)
+    fabric.set_flow_cap(play, 0, math.inf)
     fabric.reroute(play, 0, [0, 3], 0.0)
-    env.run()
-    fabric.cancel(fabric.play(placement, "warm-up"))
+    fabric.cancel(play)
+
+
+def _ring(engine: EngineSettings) -> tuple[FluidFabric, Placement]:
+    topology = star(hosts=3)
+    fabric = FluidFabric(simpy.Environment(), Network(topology, FlowProtocol()), engine=engine)
+    return fabric, fabric.place(ring_all_reduce(3, 7, 4.0), topology.compiled.rank_nodes)

@@ -131,7 +131,7 @@ SMALL = """
         with Path(sys.argv[1]).open("a") as log:
             log.write("compiled\\n")
 
-    seconds = compile_once(warm_up, lambda line: print(line, file=sys.stderr))
+    seconds = compile_once([warm_up], lambda line: print(line, file=sys.stderr))
     print(seconds > 0.0)
 """
 

@@ -11,10 +11,11 @@ import hashlib
 import os
 import platform
 import stat
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -88,15 +89,16 @@ def _take_no_literals(compiled: Any) -> None:
     compiled.get_call_template = get_call_template
 
 
-def compile_once(warm_up: Callable[[], None], say: Callable[[str], None]) -> float:
-    """Run `warm_up`, which calls every kernel, unless an earlier process has left them compiled.
+def compile_once(warm_ups: Sequence[Callable[[], None]], say: Callable[[str], None]) -> float:
+    """Run functions that call every kernel, unless an earlier process has left them compiled.
 
     Several processes that start at once compile once: the others wait for the first.
 
     Parameters
     ----------
-    warm_up : callable
-        Calls each kernel with the types that it will be called with.
+    warm_ups : sequence of callable
+        Functions of modules that call, between them, each kernel with the types that it will be called with. All but
+        the first are run in processes of their own, beside it.
     say : callable
         Told, in one line, that compiling takes a while.
 
@@ -112,9 +114,23 @@ def compile_once(warm_up: Callable[[], None], say: Callable[[str], None]) -> flo
             return 0.0
         say("compiling the simulation kernels (once; kept for later runs) ...")
         start = time.perf_counter()
-        warm_up()
+        first, *others = warm_ups
+        helpers = [_call_elsewhere(warm_up) for warm_up in others]
+        first()
+        for helper in helpers:
+            helper.wait()
+        # Reads what the others have compiled, and compiles what they have not where one has failed.
+        for warm_up in others:
+            warm_up()
         (cache_folder() / _READY).touch()
         return time.perf_counter() - start
+
+
+def _call_elsewhere(function: Callable[[], None]) -> subprocess.Popen[bytes]:
+    """Call a function of a module in another process, which says nothing."""
+    call = f"import sys; sys.path[:] = {sys.path!r}; from {function.__module__} import {function.__name__} as f; f()"
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen([sys.executable, "-c", call], stdin=quiet, stdout=quiet, stderr=quiet)
 
 
 def _host_cpu() -> str:

@@ -7,7 +7,8 @@ seconds on the kernel's own clock, sizes bytes, rates bytes per second.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ __all__ = [
     "ENTRY",
     "GATE",
     "HOP",
+    "LAYOUT",
     "OPERATION",
     "PLAY",
     "RESOURCE",
@@ -201,30 +203,70 @@ CLOCK = _record(
 )
 
 
-class Tables(NamedTuple):
-    """All that the event kernel knows."""
+LAYOUT: dict[str, np.dtype[Any]] = {
+    "operations": OPERATION,
+    "dependencies": DEPENDENCY,
+    "outgoing": EDGE,
+    "behind_gate": EDGE,
+    "hops": HOP,
+    "resources": RESOURCE,
+    "gates": GATE,
+    "plays": PLAY,
+    "servers": SERVER,
+    "devices": DEVICE,
+    "costs": COST,
+    "events": ENTRY,
+    "drains": EDGE,
+    "levels": ENTRY,
+    "queue": EDGE,
+    "dirty": EDGE,
+    "fresh": EDGE,
+    "flow_members": EDGE,
+    "resource_members": EDGE,
+    "complete": EDGE,
+    "clock": CLOCK,
+}
+"""The tables by name, and the records that they consist of."""
 
-    operations: Table  # OPERATION
-    dependencies: Table  # DEPENDENCY
-    outgoing: Table  # EDGE, shape (dependencies,)
-    behind_gate: Table  # EDGE, shape (operations,)
-    hops: Table  # HOP
-    resources: Table  # RESOURCE
-    gates: Table  # GATE
-    plays: Table  # PLAY
-    servers: Table  # SERVER
-    devices: Table  # DEVICE
-    costs: Table  # COST
-    events: Table  # ENTRY, a heap
-    drains: Table  # EDGE, a heap of operations by `finish`
-    levels: Table  # ENTRY, a heap
-    queue: Table  # EDGE, a ring of steps that follow at once
-    dirty: Table  # EDGE, resources
-    fresh: Table  # EDGE, operations
-    flow_members: Table  # EDGE, operations
-    resource_members: Table  # EDGE, resources
-    complete: Table  # EDGE, gates
-    clock: Table  # CLOCK, shape (1,)
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """All that the event kernel knows.
+
+    Compiled functions are handed the address of `directory`; see `simnet.fabric.kernels.handle`.
+    """
+
+    operations: Table
+    dependencies: Table
+    outgoing: Table  # shape (dependencies,)
+    behind_gate: Table  # shape (operations,)
+    hops: Table
+    resources: Table
+    gates: Table
+    plays: Table
+    servers: Table
+    devices: Table
+    costs: Table
+    events: Table  # a heap
+    drains: Table  # a heap of operations by `finish`
+    levels: Table  # a heap
+    queue: Table  # a ring of steps that follow at once
+    dirty: Table  # resources
+    fresh: Table  # operations
+    flow_members: Table  # operations
+    resource_members: Table  # resources
+    complete: Table  # gates
+    clock: Table  # shape (1,)
+    directory: NDArray[np.int64] = field(init=False)
+    """Address and number of rows of each table, shape (tables, 2)."""
+    address: int = field(init=False)
+    """Of the directory."""
+
+    def __post_init__(self) -> None:
+        tables = [getattr(self, name) for name in LAYOUT]
+        directory = np.array([(table.ctypes.data, len(table)) for table in tables], dtype=np.int64)
+        object.__setattr__(self, "directory", directory)
+        object.__setattr__(self, "address", directory.ctypes.data)
 
 
 def make_tables(**rows: int) -> Tables:
@@ -236,26 +278,17 @@ def make_tables(**rows: int) -> Tables:
         Rows of each; the other tables follow from these.
     """
     operations, resources = rows["operations"], rows["resources"]
-    return Tables(
-        operations=np.zeros(operations, OPERATION),
-        dependencies=np.zeros(rows["dependencies"], DEPENDENCY),
-        outgoing=np.zeros(rows["dependencies"], EDGE),
-        behind_gate=np.zeros(operations, EDGE),
-        hops=np.zeros(rows["hops"], HOP),
-        resources=np.zeros(resources, RESOURCE),
-        gates=np.zeros(rows["gates"], GATE),
-        plays=np.zeros(rows["plays"], PLAY),
-        servers=np.zeros(rows["servers"], SERVER),
-        devices=np.zeros(rows["devices"], DEVICE),
-        costs=np.zeros(rows["costs"], COST),
-        events=np.zeros(rows["events"], ENTRY),
-        drains=np.zeros(operations, EDGE),
-        levels=np.zeros(operations + resources, ENTRY),
-        queue=np.zeros(rows["events"], EDGE),
-        dirty=np.zeros(resources, EDGE),
-        fresh=np.zeros(operations, EDGE),
-        flow_members=np.zeros(operations, EDGE),
-        resource_members=np.zeros(resources, EDGE),
-        complete=np.zeros(rows["gates"], EDGE),
-        clock=np.zeros(1, CLOCK),
-    )
+    follow = {
+        "outgoing": rows["dependencies"],
+        "behind_gate": operations,
+        "drains": operations,
+        "levels": operations + resources,
+        "queue": rows["events"],
+        "dirty": resources,
+        "fresh": operations,
+        "flow_members": operations,
+        "resource_members": resources,
+        "complete": rows["gates"],
+        "clock": 1,
+    }
+    return Tables(**{name: np.zeros((rows | follow)[name], record) for name, record in LAYOUT.items()})
