@@ -1,8 +1,9 @@
 """How compiled functions are handed the tables: by one address, as C would, not array by array.
 
-An array is seven numbers to numba; two dozen of them as arguments of every function would make compiling slow and every
-call expensive. So `Tables` is a type of its own to numba: the address of a directory with the address and the number of
-rows of each table. ``tables.operations`` is then an array made of these two. Without compiling, it is a plain attribute.
+An array is seven numbers to numba; two dozen of them as arguments of every function would make compiling slow and
+every call expensive. So `Tables` is a type of its own to numba: the address of a directory with the address and the
+number of rows of each table. ``tables.operations`` is then an array made of these two. Without compiling, it is a plain
+attribute. The functions below are those that numba asks for a type (see its *Low-level extension API*).
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ class TablesType(types.Type):
         super().__init__(name="Tables")
 
 
+_TYPE = TablesType()
+
+
 @register_model(TablesType)
 class _TablesModel(models.PrimitiveModel):
     """A pointer to 64-bit numbers."""
@@ -41,12 +45,12 @@ class _TablesModel(models.PrimitiveModel):
 
 
 @typeof_impl.register(Tables)
-def _type_of_tables(value: Tables, context: Any) -> TablesType:
-    return TablesType()
+def _type_of_tables(_value: Tables, _context: Any) -> TablesType:
+    return _TYPE
 
 
 @unbox(TablesType)
-def _unbox_tables(kind: TablesType, value: Any, c: Any) -> NativeValue:
+def _unbox_tables(_kind: TablesType, value: Any, c: Any) -> NativeValue:
     address = c.pyapi.object_getattr_string(value, "address")
     number = c.pyapi.long_as_ulonglong(address)
     c.pyapi.decref(address)
@@ -57,12 +61,12 @@ def _unbox_tables(kind: TablesType, value: Any, c: Any) -> NativeValue:
 class _TablesAttributes(AttributeTemplate):
     key = TablesType
 
-    def generic_resolve(self, kind: TablesType, name: str) -> types.Array | None:
+    def generic_resolve(self, _kind: TablesType, name: str) -> types.Array | None:  # type: ignore[override]
         return _ARRAYS.get(name)
 
 
 @lower_getattr_generic(TablesType)
-def _get_table(context: Any, builder: Any, kind: TablesType, directory: Any, name: str) -> Any:
+def _get_table(context: Any, builder: Any, _kind: TablesType, directory: Any, name: str) -> Any:
     """Make an array of what the directory says; nobody changes the directory while a compiled function runs."""
     array_type = _ARRAYS[name]
     size = ir.Constant(ir.IntType(64), LAYOUT[name].itemsize)
