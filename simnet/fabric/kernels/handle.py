@@ -23,7 +23,7 @@ from simnet.fabric.kernels.tables import LAYOUT, Tables
 __all__: list[str] = []
 
 _POSITIONS = {name: position for position, name in enumerate(LAYOUT)}
-_ARRAYS = {name: types.Array(from_dtype(record), 1, "C", aligned=False) for name, record in LAYOUT.items()}
+_ARRAYS = {name: types.Array(from_dtype(record), 1, "C", aligned=True) for name, record in LAYOUT.items()}
 
 
 class TablesType(types.Type):

@@ -40,7 +40,7 @@ def _record(**fields: type) -> np.dtype[Any]:
     hidden = sorted(set(fields) & set(dir(np.record)))
     if hidden:
         raise ValueError(f"numpy's records have an attribute of that name already: {', '.join(hidden)}")
-    return np.dtype((np.record, list(fields.items())))
+    return np.dtype((np.record, np.dtype(list(fields.items()), align=True)))
 
 
 INT, FLOAT, BOOL = np.int64, np.float64, np.bool_
