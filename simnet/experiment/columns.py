@@ -161,6 +161,19 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             "wire_bytes / (bandwidth_bytes_per_s * duration of the measured iterations)",
         ),
     ),
+    "messages": (
+        _JOB,
+        Column("collective", "str", "", "which exchange it belongs to"),
+        Column("operation", "int", "", "operation of the schedule that sent it"),
+        Column("firing", "int", "", "how often that operation had sent before"),
+        Column("source", "int", "", "rank that sent it"),
+        Column("target", "int", "", "rank that received it"),
+        Column("size_bytes", "float", "bytes", "payload"),
+        Column("start_s", "float", "s", "when it waited for nothing more"),
+        Column("flow_start_s", "float", "s", "when its payload began to flow, after overheads and connection set-up"),
+        Column("drained_s", "float", "s", "when its last byte had left"),
+        Column("delivered_s", "float", "s", "when it was received, and reduced; NaN where it never was"),
+    ),
     "collective_sizes": (
         Column(
             "size_bytes",

@@ -17,10 +17,12 @@ import pandas as pd
 
 from simnet.errors import InputError, Problem
 from simnet.experiment.columns import COLUMNS
+from simnet.experiment.messages import MessageFile
 
 __all__ = ["Result", "check_folder", "load_result"]
 
 _DETAILS = ("iterations", "workers", "collectives", "links")
+_MESSAGES = "messages.parquet"
 _MOST_TRIES = 100
 
 
@@ -46,6 +48,8 @@ class Result:
         Versions, seed, counts.
     warnings : tuple of str
         What is odd about the scenario, in words.
+    message_file : MessageFile, optional
+        One row a message, where they were recorded; see `messages`.
     """
 
     summary: pd.DataFrame
@@ -56,6 +60,20 @@ class Result:
     scenario: dict[str, Any]
     about: dict[str, Any]
     warnings: tuple[str, ...] = field(default=())
+    message_file: MessageFile | None = None
+
+    @property
+    def messages(self) -> pd.DataFrame:
+        """One row a message, read from the file that they were recorded in.
+
+        Raises
+        ------
+        ValueError
+            They were not; ``run: {record: messages}`` in a scenario records them.
+        """
+        if self.message_file is None:
+            raise ValueError("messages are recorded only by a scenario with run: {record: messages}")
+        return self.message_file.read()
 
     def save(self, folder: str | Path) -> Path:
         """Write the tables, the scenario and what else is known into a folder, which is replaced as a whole.
@@ -112,6 +130,8 @@ class Result:
         self.summary.to_csv(folder / "summary.csv", index=False, lineterminator="\n", na_rep="nan")
         for table in _DETAILS:
             getattr(self, table).to_parquet(folder / f"{table}.parquet", index=False)
+        if self.message_file is not None:
+            shutil.copyfile(self.message_file.path, folder / _MESSAGES)
         (folder / "scenario.yaml").write_text(write_yaml(self.scenario), encoding="utf-8")
         about = {**self.about, "warnings": list(self.warnings)}
         (folder / "run.json").write_text(json.dumps(about, indent=2, sort_keys=True) + "\n", encoding="utf-8")
@@ -168,7 +188,15 @@ def load_result(folder: str | Path) -> Result:
         scenario = read_yaml(folder / "scenario.yaml").data
     except (ValueError, TypeError, KeyError, OSError) as error:
         raise InputError(Problem(f"the result cannot be read: {error}", source=str(folder))) from None
-    return Result(summary, **details, scenario=scenario, about=about, warnings=tuple(about.pop("warnings", ())))
+    recorded = folder / _MESSAGES
+    return Result(
+        summary,
+        **details,
+        scenario=scenario,
+        about=about,
+        warnings=tuple(about.pop("warnings", ())),
+        message_file=MessageFile(recorded) if recorded.is_file() else None,
+    )
 
 
 def _files() -> tuple[str, ...]:
@@ -181,7 +209,7 @@ def _is_free(place: Path) -> bool:
         there = set(os.listdir(place))  # noqa: PTH208 (all at once, or as nearly as can be)
     except FileNotFoundError:
         return True
-    return not there or {"run.json", "scenario.yaml"} <= there <= set(_files())
+    return not there or {"run.json", "scenario.yaml"} <= there <= {*_files(), _MESSAGES}
 
 
 def _replace(made: Path, place: Path) -> None:

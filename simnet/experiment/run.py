@@ -17,6 +17,7 @@ import simpy
 
 from simnet.engine.recorder import Recorder
 from simnet.errors import InvariantError, StalledError
+from simnet.experiment.messages import MessageFile
 from simnet.experiment.result import Result
 from simnet.experiment.tables import (
     Measurement,
@@ -76,7 +77,8 @@ def run_scenario(scenario: Scenario, compiling_s: float = 0.0) -> Result:
     began = time.perf_counter()
     env = simpy.Environment()
     network = Network(scenario.topology, scenario.protocol, scenario.run.seed)
-    fabric = FluidFabric(env, network, engine=scenario.engine)
+    messages, writer = MessageFile.begin(scenario.job.name) if scenario.run.records_messages else (None, None)
+    fabric = FluidFabric(env, network, engine=scenario.engine, record=writer.write if writer else None)
     recorder = Recorder()
     job = start_job(env, fabric, recorder, scenario.job, scenario.run)
     started = _Counters(fabric)
@@ -89,6 +91,9 @@ def run_scenario(scenario: Scenario, compiling_s: float = 0.0) -> Result:
         raise StalledError(f"nothing can move any more at {env.now:.9g} s: workers wait for each other") from None
     measurement = started.until_now()
     fabric.require_conservation()
+    fabric.close()
+    if writer is not None:
+        writer.close()
 
     bounds = [bound(exchange.placement, network.capacity, fabric.costs) for exchange in job.exchanges]
     iterations = iterations_table(recorder.rows(IterationRow), scenario.run)
@@ -108,7 +113,15 @@ def run_scenario(scenario: Scenario, compiling_s: float = 0.0) -> Result:
         "versions": _versions(),
     }
     return Result(
-        summary, iterations, workers, collectives, links, scenario.resolved, about, (warning,) if warning else ()
+        summary,
+        iterations,
+        workers,
+        collectives,
+        links,
+        scenario.resolved,
+        about,
+        (warning,) if warning else (),
+        messages,
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import simpy
@@ -21,6 +22,7 @@ from simnet.errors import InvariantError, StalledError
 from simnet.fabric.foresight import Foresight
 from simnet.fabric.kernels import events
 from simnet.fabric.kernels.tables import Table, Tables
+from simnet.fabric.messages import LOG_ROWS, MessageLog, TakeMessages
 from simnet.fabric.network import Network
 from simnet.fabric.placement import Placement, place
 from simnet.fabric.play import Play
@@ -31,6 +33,8 @@ from simnet.traffic.deadlock import check_deadlock
 from simnet.traffic.schedule import Schedule
 
 __all__ = ["FluidFabric"]
+
+_MOST_PLACEMENTS = 256  # that are remembered, those used last
 
 
 class FluidFabric:
@@ -43,6 +47,8 @@ class FluidFabric:
     reduce_s_per_byte : float
         Time that a receiver needs to add a byte to what it holds [s/byte].
     engine : EngineSettings
+    record : callable, optional
+        Handed each message, in batches; then every message is played.
     """
 
     def __init__(
@@ -51,16 +57,19 @@ class FluidFabric:
         network: Network,
         reduce_s_per_byte: float = 0.0,
         engine: EngineSettings = DEFAULT_ENGINE,
+        record: TakeMessages | None = None,
     ) -> None:
         self.env = env
         self.network = network
-        self._rows = Rows(network, reduce_s_per_byte)
+        self._rows = Rows(network, reduce_s_per_byte, LOG_ROWS if record else 0)
+        self._log = MessageLog(record) if record else None
+        self._tables.clock["records"] = record is not None
         self._tables.clock["full_solves"] = not engine.local_repair
         self._playing: dict[int, Play] = {}
         self._opened: set[tuple[int, int]] = set()
         self._placements: dict[tuple[int, bytes], Placement] = {}
         self._highest_capacity = network.capacity.copy()
-        self._foresight = Foresight(engine)
+        self._foresight = Foresight(replace(engine, recurrence=False) if record else engine)
         self._resource_users = np.zeros(len(network.capacity), np.int64)
         self._node_users = np.zeros(len(network.compiled.node_names), np.int64)
         self._begun = 0
@@ -78,10 +87,13 @@ class FluidFabric:
         """Lay a schedule out on the network, once for the same schedule and nodes; refuse one that would deadlock."""
         nodes = np.asarray(nodes, dtype=np.int64)
         key = (id(schedule), nodes.tobytes())
-        found = self._placements.get(key)
+        found = self._placements.pop(key, None)
         if found is None:
             check_deadlock(schedule)
-            found = self._placements[key] = place(schedule, nodes, self.network)
+            found = place(schedule, nodes, self.network)
+            if len(self._placements) >= _MOST_PLACEMENTS:
+                self._foresight.forget(self._placements.pop(next(iter(self._placements))))
+        self._placements[key] = found
         return found
 
     def play(self, placement: Placement, name: str, *, gates_open: bool = True) -> Play:
@@ -252,6 +264,12 @@ class FluidFabric:
             worst = self.network.resource_names[over[0]]
             raise InvariantError(f"{worst} carried {self.carried_bytes()[over[0]]} bytes, it could {most[over[0]]}")
 
+    def close(self) -> None:
+        """Hand on what messages are recorded and not handed on yet; nothing is to be played after that."""
+        if self._log is not None:
+            self._read_log()
+            self._log.close()
+
     @property
     def _is_active(self) -> bool:
         return bool(self._playing or self._foresight.plays)
@@ -277,6 +295,8 @@ class FluidFabric:
         self._playing[rows["plays"]] = play
         self._resource_users[placement.used_resources] += 1
         self._node_users[placement.used_nodes] += 1
+        if self._log is not None and len(placement.operations):
+            self._log.begin(play, int(self._tables.operations["stamp"][rows["operations"]]))
         events.begin_play(
             self._tables, rows["operations"], len(placement.operations), rows["gates"], placement.schedule.ranks
         )
@@ -305,6 +325,8 @@ class FluidFabric:
         for path in play.rerouted.values():
             self._leave_path(*path)
         self._rows.give_back(play.placement, play.rows)
+        if self._log is not None:
+            self._log.end(play)
 
     def _leave_path(self, first_hop: int, used: NDArray[np.int64]) -> None:
         """Take back what a rerouted operation does not use any more."""
@@ -385,6 +407,7 @@ class FluidFabric:
         clock = self._tables.clock
         if not self._is_active:
             passed = self._local_time()
+            self._read_log()
             self._base = self.env.now
             clock["now"], clock["events"], clock["queue_size"] = 0.0, 0, 0
             servers = self._tables.servers["free_at"]
@@ -450,8 +473,15 @@ class FluidFabric:
             # Reading the kernel back from the cache takes longer than many a run that is foreseen from end to end.
             return events.QUIET
         while (why := events.advance(self._tables, until)) == events.CROWDED:
-            self._rows.make_room_for_events()
+            if self._log is not None and self._tables.clock["logged"][0] == len(self._tables.log):
+                self._read_log()
+            else:
+                self._rows.make_room_for_events()
         return why
+
+    def _read_log(self) -> None:
+        if self._log is not None:
+            self._log.read(self._tables, self._base)
 
     def _before(self, time_s: float) -> float:
         """Return where the kernel must stop: the window of a SimPy instant belongs to that instant."""

@@ -200,6 +200,11 @@ class Foresight:
         self.messages += placement.schedule.messages()
         self.plays.remove(foreseen)
 
+    def forget(self, placement: Placement) -> None:
+        """Forget what is kept of earlier plays of a placement."""
+        self._recurrences.pop(placement, None)
+        self._outcomes.pop(placement, None)
+
     def forget_capacities(self) -> None:
         """Work everything out anew: what is alone on its resources with one capacity may not be with another."""
         self._recurrences.clear()

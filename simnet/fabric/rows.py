@@ -65,7 +65,7 @@ def enlarge(tables: Tables, **rows: int) -> Tables:
     if all(have[name] >= needed for name, needed in rows.items()):
         return tables
     room = {name: max(have[name], 2 * rows[name] if rows.get(name, 0) > have[name] else 0) for name in have}
-    larger = make_tables(**room, events=max(len(tables.events), 2 * room["operations"]))
+    larger = make_tables(**room, events=max(len(tables.events), 2 * room["operations"]), log=len(tables.log))
     for name in LAYOUT:
         old = getattr(tables, name)
         getattr(larger, name)[: len(old)] = old
@@ -98,6 +98,8 @@ class Rows:
     network : Network
     reduce_s_per_byte : float
         Time that a receiver needs to add a byte to what it holds [s/byte].
+    log : int
+        Room for so many records of messages.
 
     Attributes
     ----------
@@ -105,7 +107,7 @@ class Rows:
         Replaced by larger ones when more room is needed.
     """
 
-    def __init__(self, network: Network, reduce_s_per_byte: float) -> None:
+    def __init__(self, network: Network, reduce_s_per_byte: float, log: int) -> None:
         self._nodes = len(network.compiled.node_names)
         self.tables: Tables = make_tables(
             operations=64,
@@ -118,6 +120,7 @@ class Rows:
             devices=self._nodes,
             costs=2,
             events=256,
+            log=log,
         )
         self.tables.operations["place"] = -1
         self.tables.resources["capacity"] = network.capacity

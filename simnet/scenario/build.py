@@ -233,7 +233,7 @@ def _servers(spec: TrainingSpec) -> int:
 
 def build_run(spec: RunSpec) -> RunSettings:
     """Return the run settings."""
-    return RunSettings(spec.iterations, spec.warmup, spec.seed)
+    return RunSettings(spec.iterations, spec.warmup, spec.seed, spec.record == "messages")
 
 
 def build_workload(spec: WorkloadSpec, workers: int, folder: Path | None = None) -> Workload | RecordedTrace:

@@ -195,6 +195,9 @@ class RunSpec(Section):
     iterations: Annotated[int, Whole(1, MOST_ITERATIONS)] = Field(10, description="Measured iterations.")
     warmup: Annotated[int, Whole(0, MOST_ITERATIONS)] = Field(1, description="Iterations before those, not measured.")
     seed: Annotated[int, Whole(0, 2**53)] = Field(0, description="Seed of all random streams.")
+    record: Annotated[str, Word(("tables", "messages"))] = Field(
+        "tables", description="What is kept: the tables, or also every single message, which is then played."
+    )
 
 
 class EngineSpec(Section):

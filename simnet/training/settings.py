@@ -104,8 +104,11 @@ class RunSettings:
         Iterations before those, not measured.
     seed : int
         Of all random streams.
+    records_messages : bool
+        Keep every single message.
     """
 
     iterations: int = 10
     warmup: int = 1
     seed: int = 0
+    records_messages: bool = False

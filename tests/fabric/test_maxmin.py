@@ -22,7 +22,7 @@ from .fair import Flow, fair_rates, unfairness
 def tables_of(flows, capacity) -> Tables:
     """The tables of the kernel with these flows, none of them active yet."""
     hops = sum(len(flow.path) for flow in flows)
-    sizes = dict.fromkeys(("dependencies", "gates", "plays", "servers", "devices", "costs", "events"), 1)
+    sizes = dict.fromkeys(("dependencies", "gates", "plays", "servers", "devices", "costs", "events", "log"), 1)
     tables = make_tables(operations=len(flows), resources=len(capacity), hops=max(hops, 1), **sizes)
     tables.resources["capacity"] = capacity
     tables.resources["head"] = -1

@@ -52,7 +52,7 @@ __all__ = [
 # Why `advance` came back.
 QUIET = 0  # nothing more happens before the given time
 COMPLETE = 1  # a rank is complete that somebody waits for
-CROWDED = 2  # the heap of events needs more room
+CROWDED = 2  # the heap of events, or the log, needs more room
 
 
 @kernel
@@ -77,6 +77,8 @@ def advance(tables: Tables, until: float) -> int:
         while True:
             # One step adds at most this much to the heap of events and to the queue.
             if clock.events + clock.step > len(tables.events) or clock.queue_size + clock.step > len(tables.queue):
+                return CROWDED
+            if clock.records and clock.logged == len(tables.log):
                 return CROWDED
             item = -1
             if clock.queue_size > 0:

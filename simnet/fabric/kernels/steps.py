@@ -96,6 +96,7 @@ def _start(tables: Tables, row: int) -> None:
     firing = operation.fired
     operation.fired = firing + 1
     operation.state = RUNNING
+    operation.began = clock.now
     time = clock.now
     if not operation.is_send:
         if operation.server >= 0:
@@ -126,6 +127,7 @@ def _begin_flow(tables: Tables, row: int) -> None:
     operation.remaining = operation.firing_bytes
     operation.rate = 0.0
     operation.since = clock.now
+    operation.flow_began = clock.now
     if operation.deadline < np.inf:
         operation.deadline_at = clock.now + operation.deadline
         _then(tables, operation.deadline_at, _MEET_DEADLINE, row, operation.stamp)
@@ -158,6 +160,8 @@ def drain(tables: Tables, row: int) -> None:
     operation.rate = 0.0
     release_path(tables, row)
     operation.active = False
+    if clock.records:
+        _record(tables, row, operation.drained, False)
     operation.drained += 1
     stored = min(operation.firing_bytes, tables.costs[operation.cost].packet_bytes)
     arrival = max(clock.now + operation.latency + operation.forward_per_byte * stored, operation.last_arrival)
@@ -194,12 +198,31 @@ def _deliver(tables: Tables, row: int) -> None:
     """Tell those who wait that a firing is received and reduced."""
     operation = tables.operations[row]
     tables.clock[0].delivered_bytes += firing_bytes_of(tables, row, operation.delivered)
+    if tables.clock[0].records:
+        _record(tables, row, operation.delivered, True)
     operation.delivered += 1
     leave_device(tables, tables.gates[operation.source].node)
     leave_device(tables, tables.gates[operation.target].node)
     _send_tokens(tables, row, True)
     if operation.delivered == operation.firings:
         towards_completion(tables, operation.target)
+
+
+@inlined
+def _record(tables: Tables, row: int, firing: int, is_delivery: bool) -> None:
+    """Note that a firing has drained, or has been delivered; `advance` sees to it that there is room."""
+    clock = tables.clock[0]
+    operation = tables.operations[row]
+    entry = tables.log[clock.logged]
+    entry.stamp = operation.stamp
+    entry.row = row
+    entry.firing = firing
+    entry.is_delivery = is_delivery
+    entry.size_bytes = operation.firing_bytes
+    entry.began = operation.began
+    entry.flow_began = operation.flow_began
+    entry.time = clock.now
+    clock.logged += 1
 
 
 @inlined

@@ -23,6 +23,7 @@ __all__ = [
     "GATE",
     "HOP",
     "LAYOUT",
+    "LOG",
     "OPERATION",
     "PLAY",
     "RESOURCE",
@@ -89,6 +90,8 @@ OPERATION = _record(
     last_arrival=FLOAT,
     last_delivery=FLOAT,
     lost_bytes=FLOAT,  # what deadlines and cancelling left undelivered
+    began=FLOAT,  # the latest firing, when it waited for nothing more
+    flow_began=FLOAT,  # and when its payload began to flow
     # The flow of the firing that drains; see simnet.fabric.kernels.maxmin.
     first_hop=INT,
     hops=INT,
@@ -179,6 +182,17 @@ COST = _record(
 
 ENTRY = _record(key=FLOAT, tie=INT, what=INT)  # of a heap
 
+LOG = _record(  # of messages, where they are recorded
+    stamp=INT,  # of the operation, which tells its play
+    row=INT,  # operation
+    firing=INT,
+    is_delivery=BOOL,  # otherwise the firing has drained
+    size_bytes=FLOAT,
+    began=FLOAT,
+    flow_began=FLOAT,
+    time=FLOAT,
+)
+
 CLOCK = _record(
     now=FLOAT,
     sequence=INT,  # events made so far; decides between equal times
@@ -194,6 +208,8 @@ CLOCK = _record(
     complete=INT,  # ranks completed and not yet reported
     watched=INT,  # among them such as somebody waits for
     messages=INT,  # sends begun
+    records=BOOL,  # whether messages are recorded
+    logged=INT,  # rows of the log not yet read
     solves=INT,  # times that rates were solved, in a component or around a change
     passes=INT,  # of these
     touched=INT,  # flows whose rates were solved in them
@@ -224,6 +240,7 @@ LAYOUT: dict[str, np.dtype[Any]] = {
     "flow_members": EDGE,
     "resource_members": EDGE,
     "complete": EDGE,
+    "log": LOG,
     "clock": CLOCK,
 }
 """The tables by name, and the records that they consist of."""
@@ -256,6 +273,7 @@ class Tables:
     flow_members: Table  # operations
     resource_members: Table  # resources
     complete: Table  # gates
+    log: Table
     clock: Table  # shape (1,)
     directory: NDArray[np.int64] = field(init=False)
     """Address and number of rows of each table, shape (tables, 2)."""
@@ -274,7 +292,7 @@ def make_tables(**rows: int) -> Tables:
 
     Parameters
     ----------
-    operations, dependencies, hops, resources, gates, plays, servers, devices, costs, events : int
+    operations, dependencies, hops, resources, gates, plays, servers, devices, costs, events, log : int
         Rows of each; the other tables follow from these.
     """
     operations, resources = rows["operations"], rows["resources"]

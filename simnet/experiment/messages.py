@@ -1,0 +1,72 @@
+"""A file of single messages, written while they are simulated."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from simnet.experiment.columns import COLUMNS
+from simnet.fabric.messages import Messages
+
+__all__ = ["MessageFile"]
+
+_TYPES: dict[str, Any] = {"str": pa.dictionary(pa.int32(), pa.string()), "int": pa.int64(), "float": pa.float64()}
+_SCHEMA = pa.schema([(column.name, _TYPES[column.dtype]) for column in COLUMNS["messages"]])
+
+
+class MessageFile:
+    """The table of messages of a run, as a parquet file, since it may be larger than memory.
+
+    Parameters
+    ----------
+    path : Path
+        The file, which has been written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def begin(cls, job: str) -> tuple[MessageFile, MessageWriter]:
+        """Return a temporary file, which goes when nobody knows it any more, and who writes it."""
+        folder = Path(tempfile.mkdtemp(prefix="simnet-messages-"))
+        made = cls(folder / "messages.parquet")
+        weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)
+        return made, MessageWriter(made.path, job)
+
+    def read(self) -> pd.DataFrame:
+        """Return all of it."""
+        return pd.read_parquet(self.path)
+
+
+class MessageWriter:
+    """Writes batches of messages into a file.
+
+    Parameters
+    ----------
+    path : Path
+    job : str
+        Whose messages they are.
+    """
+
+    def __init__(self, path: Path, job: str) -> None:
+        self._file = pq.ParquetWriter(path, _SCHEMA)
+        self._job = job
+
+    def write(self, messages: Messages) -> None:
+        """Write one batch."""
+        columns = {**vars(messages), "collective": messages.play, "job": np.full(len(messages), self._job)}
+        arrays = [pa.array(columns[field.name]).cast(field.type) for field in _SCHEMA]
+        self._file.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
+
+    def close(self) -> None:
+        """Write the end of the file."""
+        self._file.close()
