@@ -385,7 +385,7 @@ class FluidFabric:
         if math.isnan(play.rank_duration_s[rank]) and not play.rows:
             foreseen = self._foresight.find(play)
             if foreseen is not None:
-                return rank in foreseen.complete_until(self._local_time())
+                return foreseen.is_complete(rank, self._local_time())
         return not math.isnan(play.rank_duration_s[rank])
 
     # -- time -------------------------------------------------------------------------------------------------------

@@ -75,6 +75,10 @@ class Foreseen:
         awaited = min((float(complete[rank]) for rank in self.watched), default=math.inf)
         return self.begun + min(awaited, float(complete.max()))
 
+    def is_complete(self, rank: int, now: float) -> bool:
+        """Tell whether a rank is complete at a time on the fabric's clock."""
+        return self.outcome is not None and bool(self.begun + self.outcome.complete_s[rank] <= now)
+
     def complete_until(self, now: float) -> NDArray[np.int64]:
         """Return the ranks that are complete at a time on the fabric's clock."""
         if self.outcome is None:

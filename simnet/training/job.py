@@ -10,6 +10,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from simnet.engine.random_streams import random_stream
 from simnet.engine.recorder import Recorder
 from simnet.fabric.fluid import FluidFabric
 from simnet.training.buckets import Bucket, make_buckets
@@ -79,6 +80,9 @@ def start_job(
     """
     training = settings.training
     nodes = participants(fabric.network.compiled, training.workers, training.architecture)
+    if training.rank_order == "random":
+        shuffled = random_stream(run.seed, "rank_order", settings.name).permutation(nodes[: training.workers])
+        nodes = np.concatenate([shuffled, nodes[training.workers :]])
     elements = settings.workload.tensor_elements.tolist()
     buckets = make_buckets(elements, training.gradient_element_bytes, training.bucket_bytes)
     exchanges = tuple(_exchange(fabric, settings, nodes, bucket) for bucket in buckets) if len(nodes) > 1 else ()

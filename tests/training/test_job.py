@@ -191,3 +191,20 @@ def test_buckets_of_whole_elements_are_sent_whole():
     _, _, collectives, fabric = run_job(workload([1001, 7]), PLAIN, divisible=False)
     assert [row.bytes_sent for row in collectives] == [6 * 4004.0, 6 * 28.0] * 4
     assert fabric._tables.clock["sent_bytes"][0] == pytest.approx(4 * 6 * 4032.0, rel=1e-12)
+
+
+def test_ranks_in_random_order_are_on_the_same_nodes():
+    """The nodes of the first workers, in an order that only the seed decides; on a star it takes as long."""
+    settings_ = replace(PLAIN, rank_order="random", workers=8)
+    job, rows, *_ = run_job(workload(ELEMENTS), settings_, run=RunSettings(1, 0, seed=3))
+    again = run_job(workload(ELEMENTS), settings_, run=RunSettings(1, 0, seed=3))[0]
+    other = run_job(workload(ELEMENTS), settings_, run=RunSettings(1, 0, seed=4))[0]
+    plain, plain_rows, *_ = run_job(
+        workload(ELEMENTS), replace(settings_, rank_order="topology"), run=RunSettings(1, 0)
+    )
+    assert sorted(job.nodes) == sorted(plain.nodes)
+    assert job.nodes.tolist() == again.nodes.tolist()
+    assert job.nodes.tolist() != plain.nodes.tolist()
+    assert job.nodes.tolist() != other.nodes.tolist()
+    times = [[row.compute_s + row.exposed_communication_s for row in each] for each in (rows, plain_rows)]
+    assert times[0] == pytest.approx(times[1], rel=1e-12)
