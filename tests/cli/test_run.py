@@ -150,10 +150,15 @@ def test_names_are_shown_as_they_are(command, here):
     assert line.split() == ["bottleneck", "[red]a->:x:b"]
 
 
+def empty() -> None:
+    """Compile nothing; a function of a module, as another process is to call it."""
+
+
 def test_compiling_is_said_in_one_line(mine, here, environment, monkeypatch):
     """The first run on a machine says why it takes longer, on standard error."""
     said = []
-    monkeypatch.setattr("simnet.fabric.warm_up._warm_up", lambda: None)
+    monkeypatch.setattr("simnet.fabric.warm_up.play_by_events", lambda: None)
+    monkeypatch.setattr("simnet.fabric.warm_up.foresee_and_disturb", empty)
     monkeypatch.setenv("SIMNET_CACHE_DIR", str(here / "cache"))
     from simnet.fabric.kernels.compiled import cache_folder
     from simnet.fabric.warm_up import compile_kernels

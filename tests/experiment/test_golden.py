@@ -19,11 +19,10 @@ SCENARIOS = sorted(file.stem for file in shipped_folder("scenarios").glob("*.yam
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_summary(shipped, dataframe_regression, name):
-    # Parts that are nothing but rounding, as a waiting time of 1e-18 s, are 0 for this purpose.
     summary = shipped(name).summary.drop(columns="wall_time_s")
     text = summary.select_dtypes(exclude="number").columns
     summary = summary.astype(dict.fromkeys(text, object))
-    dataframe_regression.check(summary, basename=name, default_tolerance={"rtol": 1e-9, "atol": 1e-15})
+    dataframe_regression.check(summary, basename=name, default_tolerance={"rtol": 1e-9, "atol": 0.0})
 
 
 def test_the_table_behind_the_picture_in_the_readme_is_of_today(shipped):

@@ -76,7 +76,7 @@ def test_a_named_topology_can_be_given_defaults():
         (
             ["training.worker=8"],
             "--set:1:10: unknown key 'worker' in training, did you mean 'workers'? known: workers, architecture, sync, "
-            "bucket_size, overlap, jitter, speed_factors\n"
+            "bucket_size, overlap, jitter, speed_factors, rank_order\n"
             "    training.worker=8\n"
             "             ^",
         ),
@@ -132,7 +132,7 @@ def test_python_values():
         load_scenario(scenario, {"training.workers": "x", "run.sed": 3})
     assert str(caught.value) == (
         "overrides: training.workers: workers is 'x', a whole number of at least 1 is wanted\n"
-        "overrides: run.sed: unknown key 'sed' in run, did you mean 'seed'? known: iterations, warmup, seed"
+        "overrides: run.sed: unknown key 'sed' in run, did you mean 'seed'? known: iterations, warmup, seed, record"
     )
     for path in ("", "a..b", 3, None):
         with pytest.raises(InputError, match="is not the path of a key"):
