@@ -30,7 +30,7 @@ JOBS: dict[str, dict[str, Any]] = {
     "leaf_spine_1024": {"topology": {"leaf_spine": RACKS}, "run": TEN},
     "leaf_spine_1024_random": {
         "topology": {"leaf_spine": RACKS},
-        "training": {"rank_order": "random"},
+        "training": {"placement": "random"},
         "run": ONE,
     },
 }

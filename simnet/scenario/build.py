@@ -224,7 +224,7 @@ def build_training(spec: TrainingSpec, gradient_dtype: str, topology: Topology) 
         gradient_element_bytes=float(DTYPE_BYTES[gradient_dtype]),
         jitter=jitter,
         speed_factors=tuple(speeds),
-        rank_order=spec.rank_order,
+        placement=spec.placement,
     )
 
 

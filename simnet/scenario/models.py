@@ -187,8 +187,8 @@ class TrainingSpec(Section):
         default_factory=dict,
         description="Relative speed of workers, 1 where not given: a list, or {rank: factor}; 0.5 takes twice as long.",
     )
-    rank_order: Annotated[str, Word(("topology", "random"))] = Field(
-        "topology",
+    placement: Annotated[str, Word(("in_order", "random"))] = Field(
+        "in_order",
         description="Which rank is where: in the order of the topology, or the same nodes in random order, as of a "
         "scheduler that does not know the network.",
     )

@@ -80,8 +80,8 @@ def start_job(
     """
     training = settings.training
     nodes = participants(fabric.network.compiled, training.workers, training.architecture)
-    if training.rank_order == "random":
-        shuffled = random_stream(run.seed, "rank_order", settings.name).permutation(nodes[: training.workers])
+    if training.placement == "random":
+        shuffled = random_stream(run.seed, "placement", settings.name).permutation(nodes[: training.workers])
         nodes = np.concatenate([shuffled, nodes[training.workers :]])
     elements = settings.workload.tensor_elements.tolist()
     buckets = make_buckets(elements, training.gradient_element_bytes, training.bucket_bytes)

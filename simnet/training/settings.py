@@ -64,8 +64,8 @@ class TrainingSettings:
     jitter : Jitter or None
     speed_factors : tuple of float, shape (workers,)
         Relative speed of each worker: 0.5 computes twice as long. Empty: all the same.
-    rank_order : str
-        ``topology``: rank r is the r-th node of the topology; ``random``: the same nodes in random order, as of a job
+    placement : str
+        ``in_order``: rank r is the r-th node of the topology; ``random``: the same nodes in random order, as of a job
         whose scheduler does not know the network.
     """
 
@@ -77,7 +77,7 @@ class TrainingSettings:
     gradient_element_bytes: float = 4.0
     jitter: Jitter | None = None
     speed_factors: tuple[float, ...] = ()
-    rank_order: str = "topology"
+    placement: str = "in_order"
 
 
 @dataclass(frozen=True, eq=False)

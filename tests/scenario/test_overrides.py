@@ -76,7 +76,7 @@ def test_a_named_topology_can_be_given_defaults():
         (
             ["training.worker=8"],
             "--set:1:10: unknown key 'worker' in training, did you mean 'workers'? known: workers, architecture, sync, "
-            "bucket_size, overlap, jitter, speed_factors, rank_order\n"
+            "bucket_size, overlap, jitter, speed_factors, placement\n"
             "    training.worker=8\n"
             "             ^",
         ),

@@ -151,7 +151,7 @@ def test_what_is_resolved_has_every_default():
         "bucket_size": "25 MiB",
         "overlap": True,
         "speed_factors": {},
-        "rank_order": "topology",
+        "placement": "in_order",
     }
     assert resolved["run"] == {"iterations": 10, "warmup": 1, "seed": 0, "record": "tables"}
     assert resolved["engine"] == {"recurrence": True, "skip_periods": True, "local_repair": True}

@@ -195,12 +195,12 @@ def test_buckets_of_whole_elements_are_sent_whole():
 
 def test_ranks_in_random_order_are_on_the_same_nodes():
     """The nodes of the first workers, in an order that only the seed decides; on a star it takes as long."""
-    settings_ = replace(PLAIN, rank_order="random", workers=8)
+    settings_ = replace(PLAIN, placement="random", workers=8)
     job, rows, *_ = run_job(workload(ELEMENTS), settings_, run=RunSettings(1, 0, seed=3))
     again = run_job(workload(ELEMENTS), settings_, run=RunSettings(1, 0, seed=3))[0]
     other = run_job(workload(ELEMENTS), settings_, run=RunSettings(1, 0, seed=4))[0]
     plain, plain_rows, *_ = run_job(
-        workload(ELEMENTS), replace(settings_, rank_order="topology"), run=RunSettings(1, 0)
+        workload(ELEMENTS), replace(settings_, placement="in_order"), run=RunSettings(1, 0)
     )
     assert sorted(job.nodes) == sorted(plain.nodes)
     assert job.nodes.tolist() == again.nodes.tolist()
