@@ -12,15 +12,20 @@ __all__ = ["check", "schema"]
 
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Scenarios, topologies or workloads.")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenarios; the value is YAML."),
+    ] = None,
 ) -> None:
     """Validate files; print what was understood, or everything that is wrong."""
     from simnet.errors import InputError, Problem
-    from simnet.scenario import describe
+    from simnet.scenario import describe, override_from_text
 
+    changes = [override_from_text(text) for text in settings or []]
     problems: list[Problem] = []
     for file in files:
         try:
-            for line in describe(file):
+            for line in describe(file, changes):
                 print(line)
         except InputError as error:
             problems += error.problems

@@ -92,7 +92,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         ),
         Column("scaling_efficiency", "float", "", "speedup / workers"),
         Column("bytes_sent_per_worker", "float", "bytes", "payload that a worker sends per iteration, mean"),
-        Column("wire_bytes", "float", "bytes", "the same with packet headers"),
+        Column("wire_bytes", "float", "bytes", "the same with packet headers; none within a host"),
         Column(
             "bound_iteration_time_s",
             "float",

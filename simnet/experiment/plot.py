@@ -71,9 +71,7 @@ def curves(
     return figure
 
 
-def bars(
-    frame: pd.DataFrame, y: str = "scaling_efficiency", by: Iterable[str] = ("protocol",), *, title: str = ""
-) -> Figure:
+def bars(frame: pd.DataFrame, y: str = "scaling_efficiency", by: Iterable[str] = (), *, title: str = "") -> Figure:
     """Return a bar for each row, with its value at the end.
 
     Parameters
@@ -83,7 +81,7 @@ def bars(
     y : str
         Column that the length of a bar shows.
     by : iterable of str
-        Columns that name the bars.
+        Columns that name the bars; by default those of the sweep's parameters in which rows differ.
     title : str
     """
     figure, axes = _lying_bars(frame, by)
@@ -94,7 +92,7 @@ def bars(
     return figure
 
 
-def breakdown(frame: pd.DataFrame, by: Iterable[str] = ("protocol",), *, title: str = "") -> Figure:
+def breakdown(frame: pd.DataFrame, by: Iterable[str] = (), *, title: str = "") -> Figure:
     """Return where an iteration's time goes: stacked bars of computing, exposed communication and waiting.
 
     Parameters
@@ -102,7 +100,7 @@ def breakdown(frame: pd.DataFrame, by: Iterable[str] = ("protocol",), *, title: 
     frame : DataFrame
         As of `simnet.sweep`, or summaries of results.
     by : iterable of str
-        Columns that name the bars.
+        Columns that name the bars; by default those of the sweep's parameters in which rows differ.
     title : str
     """
     figure, axes = _lying_bars(frame, by)
@@ -141,11 +139,20 @@ def _lying_bars(frame: pd.DataFrame, by: Iterable[str]) -> tuple[Figure, Axes]:
     """Return axes for one lying bar a row, the first on top; lying, because their names may be long."""
     figure = Figure(figsize=(6.4, 1.6 + 0.4 * len(frame)), layout="constrained")
     axes = figure.add_subplot()
-    names = [", ".join(map(str, row)) for row in frame[list(by)].itertuples(index=False)]
+    columns = list(by) or _telling_columns(frame)
+    names = [", ".join(map(str, row)) for row in frame[columns].itertuples(index=False)]
     axes.set_yticks(range(len(frame)), labels=names)
     axes.tick_params(axis="y", length=0)
     axes.invert_yaxis()
     return figure, axes
+
+
+def _telling_columns(frame: pd.DataFrame) -> list[str]:
+    """Return the parameters, or what summaries call the case, in which rows differ; the protocol where none do."""
+    measures = {column.name for column in COLUMNS["summary"] if column.dtype != "str"}
+    # Keys of a scenario have dots or are no columns of a summary; those of a summary are of use where they are names.
+    names = [column for column in frame.columns if column not in measures | {"scenario", "bottleneck"}]
+    return [column for column in names if len(set(map(str, frame[column]))) > 1] or ["protocol"]
 
 
 def _label(axes: Axes, x: str, y: str, title: str, *, grid: Literal["x", "y"]) -> None:

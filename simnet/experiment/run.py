@@ -31,7 +31,6 @@ from simnet.fabric.bounds import Bound, bound
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.network import Network
 from simnet.fabric.warm_up import compile_kernels
-from simnet.protocols import mismatch
 from simnet.scenario import Override, Scenario, load_scenario
 from simnet.training.job import Job, start_job
 from simnet.training.records import CollectiveRow, IterationRow
@@ -68,11 +67,11 @@ def run(
     """
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario, overrides)
-    compiling_s = compile_kernels(say or _say)
-    return run_scenario(scenario, compiling_s)
+    compile_kernels(say or _say)
+    return run_scenario(scenario)
 
 
-def run_scenario(scenario: Scenario, compiling_s: float = 0.0) -> Result:
+def run_scenario(scenario: Scenario) -> Result:
     """Run a scenario that is loaded, with kernels that are compiled."""
     began = time.perf_counter()
     env = simpy.Environment()
@@ -101,7 +100,6 @@ def run_scenario(scenario: Scenario, compiling_s: float = 0.0) -> Result:
     collectives = collectives_table(recorder.rows(CollectiveRow), scenario.run, bounds)
     links = links_table(scenario.job.name, fabric, measurement)
     summary = _summary(scenario, job, iterations, workers, links, bounds, fabric, time.perf_counter() - began)
-    warning = mismatch(scenario.protocol, network.network_kinds)
     about = {
         "seed": scenario.run.seed,
         "protocol": scenario.protocol.name,
@@ -109,7 +107,6 @@ def run_scenario(scenario: Scenario, compiling_s: float = 0.0) -> Result:
         "messages_simulated": fabric.simulated_messages,
         "rate_solves": fabric.solves,
         "simulated_s": float(env.now),
-        "compiling_s": compiling_s,
         "versions": _versions(),
     }
     return Result(
@@ -120,7 +117,7 @@ def run_scenario(scenario: Scenario, compiling_s: float = 0.0) -> Result:
         links,
         scenario.resolved,
         about,
-        (warning,) if warning else (),
+        scenario.warnings,
         messages,
     )
 
@@ -235,11 +232,11 @@ def _bound_iteration_s(scenario: Scenario, job: Job, bounds: list[Bound], comput
         timeline = job.compute.slowest(iteration)
         end = 0.0
         for bucket, limit in enumerate(bounds):
-            ready = timeline.ready_s[bucket] if job.settings.training.overlap else timeline.total_s
+            ready = timeline.ready_s[bucket] if job.settings.training.overlap else timeline.gradients_s
             begin = max(end, ready)
             end = begin + limit.total_s
             early = begin + limit.first_rank_s
-        whole += end
+        whole += end + timeline.update_s
     whole += early - end
     return max(compute_s, whole / scenario.run.iterations)
 

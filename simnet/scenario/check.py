@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from pathlib import Path
 
 from simnet.errors import InputError, Problem
-from simnet.protocols import mismatch
 from simnet.scenario.build import TOPOLOGY_FILES, load_topology, load_workload
 from simnet.scenario.fields import hint_at
 from simnet.scenario.load import SCENARIO_SUFFIXES, load_scenario
 from simnet.scenario.locate import find_file, shipped_names
+from simnet.scenario.overrides import Override
 from simnet.scenario.settings import Scenario
 from simnet.scenario.yaml_document import read_yaml
 from simnet.topology import GENERATORS, TOPOLOGY_SUFFIXES, summary_lines
 from simnet.training.settings import TrainingSettings
 from simnet.units import format_duration, format_size
-from simnet.workload import REFERENCE_GPU, RecordedTrace, Workload, load_trace
+from simnet.workload import REFERENCE_GPU, RecordedTrace, Workload, list_models, load_trace
 from simnet.workload.trace import TRACE_COLUMNS
 
 __all__ = ["describe", "describe_scenario", "describe_workload", "kind_of_file"]
@@ -24,13 +25,15 @@ __all__ = ["describe", "describe_scenario", "describe_workload", "kind_of_file"]
 _SHIPPED = {"scenarios": SCENARIO_SUFFIXES, "topologies": TOPOLOGY_FILES}
 
 
-def describe(file: str | Path) -> list[str]:
+def describe(file: str | Path, overrides: Iterable[Override] = ()) -> list[str]:
     """Validate a scenario, a topology or a workload and return lines that say what was understood.
 
     Parameters
     ----------
     file : str or Path
         A file, or the name of a scenario or topology that ships.
+    overrides : iterable of Override
+        Values to put into a scenario first.
 
     Raises
     ------
@@ -45,7 +48,7 @@ def describe(file: str | Path) -> list[str]:
             return describe_workload(_workload(path))
         case "trace":
             return describe_workload(load_trace(path, batch_size=1))
-    return describe_scenario(load_scenario(path))
+    return describe_scenario(load_scenario(path, overrides))
 
 
 def kind_of_file(path: Path) -> str:
@@ -74,7 +77,6 @@ def kind_of_file(path: Path) -> str:
 
 def describe_scenario(scenario: Scenario) -> list[str]:
     """Return what a scenario says, in lines for people."""
-    kinds = scenario.topology.compiled.link_kind
     run, training, workload = scenario.run, scenario.job.training, scenario.job.workload
     lines = [
         f"scenario {scenario.name}, fidelity {scenario.fidelity}",
@@ -89,8 +91,7 @@ def describe_scenario(scenario: Scenario) -> list[str]:
         f"{'sent while the backward pass goes on' if training.overlap else 'sent after the backward pass'}"
     )
     lines.append(f"run: {run.iterations} iterations after {run.warmup} of warm-up, seed {run.seed}")
-    warning = mismatch(scenario.protocol, kinds)
-    return [*lines, f"note: {warning}"] if warning else lines
+    return [*lines, *(f"note: {warning}" for warning in scenario.warnings)]
 
 
 def describe_workload(workload: Workload | RecordedTrace) -> list[str]:
@@ -138,7 +139,10 @@ def _find(name: str) -> Path:
             return find_file(name, None, kind, suffixes)
         except InputError as error:
             [problem] = error.problems
-    raise InputError(Problem(problem.message, "a file is wanted" if Path(name).is_dir() else hint_at(name, known)))
+    hint = "a file is wanted" if Path(name).is_dir() else hint_at(name, known)
+    if name in list_models():
+        hint = f"that is a model; a scenario names it as workload: {{model: {name}}}"
+    raise InputError(Problem(problem.message, hint))
 
 
 def _workload(path: Path) -> Workload:

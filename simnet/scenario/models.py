@@ -164,7 +164,9 @@ class TrainingSpec(Section):
     """Who trains, and how they keep in step."""
 
     workers: Annotated[int, Whole(1, MOST_WORKERS)] | None = Field(
-        None, description="Number of workers; the first ranks of the topology. All ranks where not given."
+        None,
+        description="Number of workers; the first ranks of the topology. Where not given, all ranks; on clusters "
+        "without GPUs, all but one for each parameter server.",
     )
     architecture: ArchitectureSpec = Field(
         default_factory=lambda: ArchitectureSpec(ring=NoOptions()),

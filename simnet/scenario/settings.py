@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from simnet.fabric.settings import EngineSettings
-from simnet.protocols import FlowProtocol
+from simnet.protocols import FlowProtocol, mismatch
 from simnet.topology import Topology
 from simnet.training.settings import JobSettings, RunSettings
 
@@ -45,3 +47,14 @@ class Scenario:
     engine: EngineSettings
     baseline_samples_per_s: float | None
     resolved: dict[str, Any]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about it, in words."""
+        compiled = self.topology.compiled
+        found = [mismatch(self.protocol, compiled.link_kind)]
+        if compiled.link_loss_probability.any():
+            found.append("links lose packets, which has no effect at fidelity flow: no message is sent twice")
+        if not np.isinf(compiled.link_buffer_bytes).all():
+            found.append("buffers of links have no effect at fidelity flow, which knows of no queues")
+        return tuple(warning for warning in found if warning)

@@ -22,12 +22,19 @@ class Timeline(NamedTuple):
 
     Attributes
     ----------
-    total_s : forward and backward [s]
+    gradients_s : until the last gradient is there: forward and backward [s]
     ready_s : after the start of the iteration, when each bucket is ready, not decreasing [s]
+    update_s : after all gradients are exchanged: the optimizer, and what else was recorded behind the backward pass [s]
     """
 
-    total_s: float
+    gradients_s: float
     ready_s: Sequence[float]
+    update_s: float = 0.0
+
+    @property
+    def total_s(self) -> float:
+        """All of its computing [s]."""
+        return self.gradients_s + self.update_s
 
 
 class ComputeTimes(Protocol):
@@ -37,7 +44,7 @@ class ComputeTimes(Protocol):
         """Return what one worker does in one iteration."""
 
     def slowest(self, iteration: int) -> Timeline:
-        """Return, for each moment of an iteration, when the last worker has reached it."""
+        """Return when the last worker has reached each moment up to the last gradient; and the least of all updates."""
 
     def fastest_s(self, iterations: Sequence[int]) -> float:
         """Return the mean time over some iterations that the fastest worker computes, without jitter [s]."""
@@ -107,12 +114,14 @@ class _Recorded:
 
     def timeline(self, iteration: int, rank: int) -> Timeline:
         step = self._trace.step(iteration % self._trace.iterations, rank % self._trace.ranks)
-        return Timeline(step.total_s, np.asarray(step.tensor_ready_s)[self._last_tensors].tolist())
+        ready_s = np.asarray(step.tensor_ready_s)[self._last_tensors].tolist()
+        return Timeline(step.total_s - step.optimizer_s, ready_s, step.optimizer_s)
 
     def slowest(self, iteration: int) -> Timeline:
         timelines = [self.timeline(iteration, rank) for rank in range(min(self._workers, self._trace.ranks))]
         ready_s = np.max([timeline.ready_s for timeline in timelines], axis=0)
-        return Timeline(max(timeline.total_s for timeline in timelines), ready_s.tolist())
+        gradients_s = max(timeline.gradients_s for timeline in timelines)
+        return Timeline(gradients_s, ready_s.tolist(), min(timeline.update_s for timeline in timelines))
 
     def fastest_s(self, iterations: Sequence[int]) -> float:
         ranks = range(min(self._workers, self._trace.ranks))

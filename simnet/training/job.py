@@ -125,7 +125,7 @@ def _worker(group: _Group, rank: int, begin_measuring: Callable[[], None]) -> Ge
 
 
 def _iterate(group: _Group, iteration: int, rank: int) -> Generator[simpy.Event, object, None]:
-    """One iteration of one worker: compute, announce buckets on the way, wait until all are exchanged."""
+    """One iteration of one worker: compute, announce buckets on the way, wait until all are exchanged, update."""
     env, communicator, node = group.env, group.communicator, int(group.nodes[rank])
     start_s, transferred_s = env.now, group.fabric.transfer_s(node)
     timeline = group.compute.timeline(iteration, rank)
@@ -139,8 +139,8 @@ def _iterate(group: _Group, iteration: int, rank: int) -> Generator[simpy.Event,
                 yield env.timeout(ready_s - passed_s)
                 passed_s = ready_s
             communicator.announce(iteration, bucket)
-    if timeline.total_s > passed_s:
-        yield env.timeout(timeline.total_s - passed_s)
+    if timeline.gradients_s > passed_s:
+        yield env.timeout(timeline.gradients_s - passed_s)
     if not overlap:
         for bucket in exchanges:
             communicator.announce(iteration, bucket)
@@ -152,6 +152,8 @@ def _iterate(group: _Group, iteration: int, rank: int) -> Generator[simpy.Event,
     if stall_s - exposed_s <= 8.0 * math.ulp(env.now):
         # Both come from the clock, which shows no shorter time.
         exposed_s = stall_s
+    if timeline.update_s > 0.0:
+        yield env.timeout(timeline.update_s)
     group.recorder.add(
         IterationRow(
             group.settings.name,

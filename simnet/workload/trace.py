@@ -3,7 +3,7 @@
 One iteration of one rank lasts from the start of its first row to the end of its last; gaps between rows belong to it,
 time between iterations does not. It is replayed as three spans that follow each other: the forward pass, up to the end
 of the last forward row; the backward pass, up to the end of the last backward row, in which a gradient is ready when
-the row of its layer ends; and the rest. Their sum is the recorded time.
+the row of its layer ends; and the rest, which follows once the gradients are exchanged. Their sum is the recorded time.
 """
 
 from __future__ import annotations

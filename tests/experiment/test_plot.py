@@ -100,6 +100,13 @@ def test_a_breakdown_takes_any_index(frame):
     assert drawn == pytest.approx(some["exposed_communication_time_s"].tolist(), rel=1e-9)
 
 
+def test_bars_are_named_by_what_differs(frame):
+    """By protocol and workers in all of the sweep, by protocol for one number of workers, by it alone for one row."""
+    for some, first in ((frame, "ideal, 1"), (frame[frame["workers"] == 8], "ideal"), (frame[:1], "ideal")):
+        for figure in (bars(some), breakdown(some)):
+            assert figure.axes[0].get_yticklabels()[0].get_text() == first
+
+
 def test_bars_carry_their_values(frame):
     some = frame[frame["workers"] == 8]
     figure = bars(some, "communication_time_s")

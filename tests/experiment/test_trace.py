@@ -47,6 +47,24 @@ def _scenario(file, workers=1, **run):
     }
 
 
+@pytest.mark.parametrize("overlap", [True, False])
+def test_the_optimizer_waits_for_the_gradients(tmp_path, overlap):
+    """10 ms forward, 10 ms backward, 4 MB on 4 hosts at 10 Gbit/s, 5 ms of optimizer: one after the other.
+
+    The ring takes 2 * 3 * (1 MB / 1.25 GB/s + 2 us) = 4.812 ms, none of which computing can hide.
+    """
+    rows = ["0,0,fc,forward,0,0.01,1000000", "0,0,fc,backward,0.01,0.01,", "0,0,sgd,optimizer,0.02,0.005,"]
+    head = "iteration,rank,layer,phase,start_s,duration_s,parameters"
+    (tmp_path / "t.csv").write_text("\n".join([head, *rows]))
+    scenario = _scenario(tmp_path / "t.csv", 4, iterations=3)
+    scenario["topology"] = {"star": {"hosts": 4, "bandwidth": "10 Gbps", "latency": "1 us"}}
+    result = simnet.run(scenario | {"training": {"overlap": overlap}})
+    ring_s = 2 * 3 * (1e6 / 1.25e9 + 2e-6)
+    assert result.iterations["exposed_communication_time_s"].tolist() == pytest.approx([ring_s] * 12, rel=1e-9)
+    assert result.summary["iteration_time_s"][0] == pytest.approx(0.025 + ring_s, rel=1e-9)
+    assert result.summary["bound_iteration_time_s"][0] == pytest.approx(0.025 + ring_s, rel=1e-9)
+
+
 def test_on_one_worker_each_iteration_lasts_as_recorded(trace):
     """Within 1e-9, one by one and all together."""
     file, lasted = trace

@@ -199,9 +199,7 @@ def test_ranks_in_random_order_are_on_the_same_nodes():
     job, rows, *_ = run_job(workload(ELEMENTS), settings_, run=RunSettings(1, 0, seed=3))
     again = run_job(workload(ELEMENTS), settings_, run=RunSettings(1, 0, seed=3))[0]
     other = run_job(workload(ELEMENTS), settings_, run=RunSettings(1, 0, seed=4))[0]
-    plain, plain_rows, *_ = run_job(
-        workload(ELEMENTS), replace(settings_, placement="in_order"), run=RunSettings(1, 0)
-    )
+    plain, plain_rows, *_ = run_job(workload(ELEMENTS), replace(settings_, placement="in_order"), run=RunSettings(1, 0))
     assert sorted(job.nodes) == sorted(plain.nodes)
     assert job.nodes.tolist() == again.nodes.tolist()
     assert job.nodes.tolist() != plain.nodes.tolist()
