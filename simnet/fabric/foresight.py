@@ -179,6 +179,17 @@ class Foresight:
         """Return when the next completion that somebody waits for is due, on the fabric's clock; infinite if none."""
         return min((foreseen.next_completion() for foreseen in self.plays), default=math.inf)
 
+    def completions(self, now: float) -> list[tuple[Play, list[int]]]:
+        """Take the ranks that are complete at a time on the fabric's clock, by play and in order."""
+        found: list[tuple[Play, list[int]]] = []
+        for foreseen in self.plays:
+            play, ranks = foreseen.play, foreseen.complete_until(now)
+            if len(ranks) and foreseen.outcome is not None:
+                play.rank_duration_s[ranks] = foreseen.outcome.complete_s[ranks]
+                foreseen.watched.difference_update(ranks.tolist())
+                found.append((play, ranks.tolist()))
+        return found
+
     def transfer_s(self, node: int, now: float) -> float | None:
         """Return for how long a node had transfers under way, or None where only playing them tells [s]."""
         total = 0.0

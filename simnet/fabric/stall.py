@@ -18,13 +18,14 @@ __all__ = ["describe_stall"]
 _MOST = 8
 
 
-def describe_stall(tables: Tables, plays: Sequence[Play], base_s: float) -> str:
+def describe_stall(tables: Tables, plays: Sequence[Play], resource_names: Sequence[str], base_s: float) -> str:
     """Return, for each play that is not over, which of its sends stand still, on what they wait and since when.
 
     Parameters
     ----------
     tables : Tables
     plays : sequence of Play
+    resource_names : sequence of str
     base_s : float
         SimPy time at which the kernel's clock was 0 [s].
     """
@@ -36,7 +37,7 @@ def describe_stall(tables: Tables, plays: Sequence[Play], base_s: float) -> str:
         operations = tables.operations[rows]
         stuck = rows[(operations["state"] == RUNNING) & operations["active"] & (operations["rate"] == 0.0)]
         waiting = rows[operations["state"] == WAITING]
-        reasons = [_without_rate(tables, row, play, base_s) for row in stuck.tolist()]
+        reasons = [_without_rate(tables, row, resource_names, base_s) for row in stuck.tolist()]
         reasons += [_without_token(tables, row, base_s) for row in waiting.tolist()[:_MOST]]
         lines += [f"    {reason}" for reason in reasons[:_MOST]]
         if len(stuck) + len(waiting) > _MOST:
@@ -44,9 +45,8 @@ def describe_stall(tables: Tables, plays: Sequence[Play], base_s: float) -> str:
     return "\n".join(lines)
 
 
-def _without_rate(tables: Tables, row: int, play: Play, base_s: float) -> str:
+def _without_rate(tables: Tables, row: int, names: Sequence[str], base_s: float) -> str:
     operation = tables.operations[row]
-    names = play._fabric.network.resource_names
     hops = tables.hops["resource"][operation.first_hop : operation.first_hop + operation.hops].tolist()
     closed = [names[resource] for resource in hops if tables.resources["capacity"][resource] <= 0.0]
     why = f"{', '.join(closed)} has no capacity" if closed else "its cap is 0"

@@ -50,7 +50,7 @@ def test_rates_are_max_min_fair_at_any_time(case, engine):
     def look(fabric: FluidFabric) -> None:
         flows, rates = active_flows(fabric)
         assert unfairness(flows, fabric._tables.resources["capacity"].tolist(), rates) == []
-        now = float(fabric._tables.clock["now"][0]) + fabric._base
+        now = float(fabric._tables.clock["now"][0]) + fabric._clock.base_s
         # The kernel never goes back, and is never ahead of the actors.
         assert (seen[-1] if seen else 0.0) <= now <= fabric.env.now + 1e-12
         seen.append(now)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import simpy
 
-from simnet.fabric import fluid
+from simnet.fabric import event_player
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.messages import Messages
 from simnet.fabric.network import Network
@@ -39,7 +39,7 @@ def column(batches: list[Messages], name: str) -> np.ndarray:
 @pytest.mark.parametrize("start_s", [0.0, 1e3])
 def test_a_ring_message_by_message(monkeypatch, log_rows, start_s):
     """3 ranks, chunks of 2 bytes: firing k begins at 3k, flows at once for 2 s and is delivered 1 s later."""
-    monkeypatch.setattr(fluid, "LOG_ROWS", log_rows)
+    monkeypatch.setattr(event_player, "LOG_ROWS", log_rows)
     fabric, batches = recording(3, start_s=start_s)
     begin(fabric, ring_all_reduce(3, 6, 1.0))
     fabric.env.run()
@@ -81,14 +81,14 @@ def test_what_was_cancelled_on_the_way_is_never_delivered():
 
 def test_plays_that_are_over_are_forgotten(monkeypatch):
     """200 plays one after the other, two at a time; the log knows few at any time."""
-    monkeypatch.setattr(fluid, "LOG_ROWS", 16)
+    monkeypatch.setattr(event_player, "LOG_ROWS", 16)
     fabric, batches = recording(4)
     known = []
 
     def actor(first):
         for number in range(100):
             yield begin_as(fabric, f"{first}.{number}", first, first + 1, 1.0).complete
-            known.append(len(fabric._log._plays))
+            known.append(len(fabric._events._log._plays))
 
     for first in (0, 2):
         fabric.env.process(actor(first))
