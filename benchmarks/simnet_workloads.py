@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -166,14 +166,7 @@ def _simulate_flows(flows: Flows, topology: Topology, fabric: FluidFabric, phase
 
 
 def _counts(fabric: FluidFabric) -> dict[str, Any]:
-    clock = fabric._tables.clock
-    return {
-        "messages": fabric.messages,
-        "simulated_messages": fabric.simulated_messages,
-        "solves": fabric.solves,
-        "passes": int(clock["passes"][0]),
-        "touched_flows": int(clock["touched"][0]),
-    }
+    return asdict(fabric.counts)
 
 
 def main() -> None:

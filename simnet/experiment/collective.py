@@ -20,7 +20,6 @@ import simpy
 
 from simnet.errors import InvariantError
 from simnet.experiment.tables import ordered
-from simnet.fabric.bounds import bound
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.network import Network
 from simnet.fabric.placement import Placement, place
@@ -152,7 +151,7 @@ def _measure(network: Network, placement: Placement, opening: Placement | None) 
     play = fabric.play(placement, placement.schedule.name)
     env.run(until=play.complete)
     fabric.require_conservation()
-    bound_s = bound(placement, network.capacity, fabric.costs).total_s
+    bound_s = fabric.bound(placement).total_s
     if bound_s > play.duration_s * (1 + 1e-9):
         raise InvariantError(f"{play.name} took {play.duration_s} s, less than its lower bound of {bound_s} s")
     return play.duration_s, bound_s

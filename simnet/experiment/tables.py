@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from simnet.experiment.columns import COLUMNS
 from simnet.fabric.bounds import Bound
-from simnet.fabric.fluid import FluidFabric
+from simnet.fabric.interface import Fabric
 from simnet.training.job import Job
 from simnet.training.records import CollectiveRow, IterationRow
 from simnet.training.settings import RunSettings
@@ -61,7 +61,7 @@ def iterations_table(rows: Sequence[IterationRow], run: RunSettings) -> pd.DataF
     return ordered("iterations", frame.sort_values(["iteration", "rank"], ignore_index=True))
 
 
-def workers_table(job: Job, fabric: FluidFabric, iterations: pd.DataFrame) -> pd.DataFrame:
+def workers_table(job: Job, fabric: Fabric, iterations: pd.DataFrame) -> pd.DataFrame:
     """Return one row a worker, with means over the measured iterations."""
     compiled = fabric.network.compiled
     measured = iterations[iterations["iteration"] >= 0]
@@ -92,7 +92,7 @@ def collectives_table(rows: Sequence[CollectiveRow], run: RunSettings, bounds: S
     return ordered("collectives", frame)
 
 
-def links_table(job: str, fabric: FluidFabric, measurement: Measurement) -> pd.DataFrame:
+def links_table(job: str, fabric: Fabric, measurement: Measurement) -> pd.DataFrame:
     """Return one row a resource."""
     network = fabric.network
     compiled = network.compiled

@@ -58,7 +58,7 @@ def bound(placement: Placement, capacity: NDArray[np.float64], costs: Table) -> 
     capacity : ndarray, shape (resources,)
         [bytes/s]
     costs : table
-        As of the fabric that plays it; see `FluidFabric.costs`.
+        Of the kernel of the fabric that plays it.
     """
     taken = placement.resource_bytes
     busiest = max(taken, key=lambda row: (taken[row] / capacity[row], -row), default=-1)

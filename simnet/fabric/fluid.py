@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 from simnet.engine.alarm import URGENT
 from simnet.engine.wake_up import WakeUp
 from simnet.errors import InvariantError, StalledError
+from simnet.fabric.bounds import Bound, bound
 from simnet.fabric.event_player import EventPlayer
 from simnet.fabric.foresight import Foresight
+from simnet.fabric.interface import Counts
 from simnet.fabric.kernels import events
-from simnet.fabric.kernels.tables import Table, Tables
+from simnet.fabric.kernels.tables import Tables
 from simnet.fabric.local_clock import LocalClock
 from simnet.fabric.messages import TakeMessages
 from simnet.fabric.network import Network
@@ -181,30 +183,29 @@ class FluidFabric:
         self._events.reroute(play, operation, resources, latency_s)
         self._wake_now()
 
-    @property
-    def costs(self) -> Table:
-        """Costs per message and byte, within a host and through the protocol; not to be changed."""
-        return self._tables.costs
-
     # -- counters ---------------------------------------------------------------------------------------------------
 
     @property
-    def messages(self) -> int:
-        """Messages begun so far; those of a play that is foreseen count when it is over."""
-        return int(self._tables.clock["messages"][0]) + self._foresight.messages
+    def counts(self) -> Counts:
+        """What was done so far."""
+        clock, foreseen = self._tables.clock[0], self._foresight
+        return Counts(
+            messages=int(clock["messages"]) + foreseen.messages,
+            simulated_messages=int(clock["messages"]) + foreseen.simulated_messages,
+            solves=int(clock["solves"]),
+            passes=int(clock["passes"]),
+            touched_flows=int(clock["touched"]),
+        )
 
-    @property
-    def simulated_messages(self) -> int:
-        """Those whose times were worked out one by one; the others repeat a period, or a play, that was."""
-        return int(self._tables.clock["messages"][0]) + self._foresight.simulated_messages
-
-    @property
-    def solves(self) -> int:
-        """Connected components whose rates were solved so far."""
-        return int(self._tables.clock["solves"][0])
+    def bound(self, placement: Placement) -> Bound:
+        """Return lower bounds on the time of a play; see `simnet.fabric.bounds`."""
+        return bound(placement, self.network.capacity, self._tables.costs)
 
     def carried_bytes(self) -> NDArray[np.float64]:
-        """Return what flows that are over took of each resource, shape (resources,) [bytes]."""
+        """Return what flows that are over took of each resource, shape (resources,) [bytes].
+
+        What is foreseen is played from here on, as only that tells; so it is with `busy_s`.
+        """
         self._play_all_events()
         return self._tables.resources["carried"].copy()
 

@@ -39,6 +39,7 @@ class Foreseen:
     gate_s : when each rank joined, after the submission, NaN before it has, shape (ranks,) [s]
     outcome : what becomes of it; None until all ranks have joined
     watched : ranks that somebody waits for and that are not complete
+    worked_out : messages whose times were worked out for it; 0 where an earlier play's serve
     """
 
     play: Play
@@ -48,6 +49,7 @@ class Foreseen:
     gate_s: NDArray[np.float64]
     outcome: Outcome | None = None
     watched: set[int] = field(default_factory=set)
+    worked_out: int = 0
 
     def join(self, ranks: Sequence[int] | NDArray[np.int64], now: float) -> bool:
         """Let ranks join; tell whether all have.
@@ -172,7 +174,7 @@ class Foresight:
         if usual:
             self._outcomes[placement] = foreseen.outcome
         if foreseen.outcome is not None:
-            self.simulated_messages += foreseen.outcome.simulated
+            foreseen.worked_out = foreseen.outcome.simulated
         return foreseen.outcome is not None
 
     def next_completion(self) -> float:
@@ -213,6 +215,7 @@ class Foresight:
         clock["sent_bytes"] += sent
         clock["delivered_bytes"] += sent
         self.messages += placement.schedule.messages()
+        self.simulated_messages += foreseen.worked_out
         self.plays.remove(foreseen)
 
     def forget(self, placement: Placement) -> None:

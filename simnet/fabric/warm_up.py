@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import simpy
 
-from simnet.fabric.bounds import bound
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.kernels.compiled import compile_once
 from simnet.fabric.network import Network
@@ -46,7 +45,7 @@ def play_by_events() -> None:
 def foresee_and_disturb() -> None:
     """Call the kernels that foresee a schedule, and those that something comes with that nobody foresaw."""
     fabric, placement = _ring(DEFAULT_ENGINE)
-    bound(placement, fabric.network.capacity, fabric.costs)
+    fabric.bound(placement)
     fabric.play(placement, "warm-up")
     fabric.env.run()
     fabric, placement = _ring(EngineSettings(recurrence=False))

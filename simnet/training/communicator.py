@@ -13,8 +13,7 @@ from heapq import heappop, heappush
 import simpy
 
 from simnet.engine.recorder import Recorder
-from simnet.fabric.fluid import FluidFabric
-from simnet.fabric.placement import Placement
+from simnet.fabric.interface import Fabric, Placed
 from simnet.fabric.play import Play
 from simnet.training.records import CollectiveRow
 
@@ -30,14 +29,14 @@ class Exchange:
     algorithm : str
     size_bytes : float
         Of the bucket [bytes].
-    placement : Placement
+    placement : Placed
     priority : int
         The smaller goes first.
     """
 
     algorithm: str
     size_bytes: float
-    placement: Placement
+    placement: Placed
     priority: int = 0
 
 
@@ -61,7 +60,7 @@ class Communicator:
     Parameters
     ----------
     env : simpy.Environment
-    fabric : FluidFabric
+    fabric : Fabric
     recorder : Recorder
     job : str
         Name of the job, for records.
@@ -72,7 +71,7 @@ class Communicator:
     """
 
     env: simpy.Environment
-    fabric: FluidFabric
+    fabric: Fabric
     recorder: Recorder
     job: str
     workers: int

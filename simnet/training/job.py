@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from simnet.engine.random_streams import random_stream
 from simnet.engine.recorder import Recorder
-from simnet.fabric.fluid import FluidFabric
+from simnet.fabric.interface import Fabric
 from simnet.training.buckets import Bucket, make_buckets
 from simnet.training.communicator import Communicator, Exchange
 from simnet.training.compute import ComputeTimes, compute_times
@@ -55,7 +55,7 @@ class _Group:
     """What the workers of a job share."""
 
     env: simpy.Environment
-    fabric: FluidFabric
+    fabric: Fabric
     recorder: Recorder
     settings: JobSettings
     run: RunSettings
@@ -65,14 +65,14 @@ class _Group:
 
 
 def start_job(
-    env: simpy.Environment, fabric: FluidFabric, recorder: Recorder, settings: JobSettings, run: RunSettings
+    env: simpy.Environment, fabric: Fabric, recorder: Recorder, settings: JobSettings, run: RunSettings
 ) -> Job:
     """Start the workers of a job.
 
     Parameters
     ----------
     env : simpy.Environment
-    fabric : FluidFabric
+    fabric : Fabric
     recorder : Recorder
         Receives an `IterationRow` for each worker and iteration, and a `CollectiveRow` for each exchange.
     settings : JobSettings
@@ -94,7 +94,7 @@ def start_job(
     return Job(settings, nodes, buckets, exchanges, compute, measured, env.all_of(processes))
 
 
-def _exchange(fabric: FluidFabric, settings: JobSettings, nodes: NDArray[np.int64], bucket: Bucket) -> Exchange:
+def _exchange(fabric: Fabric, settings: JobSettings, nodes: NDArray[np.int64], bucket: Bucket) -> Exchange:
     """Lay out how a bucket is exchanged."""
     training = settings.training
     element_bytes = training.gradient_element_bytes

@@ -506,6 +506,6 @@ def play_compiled(
         [fabric.transfer_s(node) for node in range(case.topology.graph.number_of_nodes())],
         float(clock["sent_bytes"]),
         float(clock["lost_bytes"]),
-        fabric.messages,
+        fabric.counts.messages,
     )
     return outcome, fabric

@@ -234,7 +234,7 @@ def test_a_play_of_one_rank_is_complete_at_once(make_fabric):
     fabric.env.run()
     assert fabric.env.now == 7.0
     assert play.duration_s == 0.0
-    assert fabric.messages == 0
+    assert fabric.counts.messages == 0
 
 
 def test_an_instant_of_the_network_and_one_of_the_actors_that_rounding_keeps_apart_are_one(make_fabric):

@@ -110,7 +110,7 @@ def test_long_rings_of_whole_elements(make_fabric, engine, reduce_s_per_byte, ra
         fabric.env.run()
         nodes = fabric.network.compiled.rank_nodes.tolist()
         transfers = [fabric.transfer_s(node) for node in nodes]
-        measured = [play.rank_duration_s, fabric.carried_bytes(), fabric.busy_s(), transfers, [fabric.messages]]
+        measured = [play.rank_duration_s, fabric.carried_bytes(), fabric.busy_s(), transfers, [fabric.counts.messages]]
         measures.append(np.concatenate(measured))
     assert measures[0] == pytest.approx(measures[1], **CLOSE)
 
@@ -121,8 +121,8 @@ def test_a_uniform_ring_is_not_worked_out_message_by_message(make_fabric_once):
     play = begin(fabric, ring_all_reduce(1000, 1_000_000, 1.0))
     fabric.env.run()
     assert play.duration_s == pytest.approx(1998 * (1000 + 0.01), rel=1e-9)
-    assert fabric.messages == 2 * 999 * 1000
-    assert fabric.simulated_messages <= 20 * 1000
+    assert fabric.counts.messages == 2 * 999 * 1000
+    assert fabric.counts.simulated_messages <= 20 * 1000
 
 
 def test_a_ring_comes_again_and_again(make_fabric_once):

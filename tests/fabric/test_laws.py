@@ -12,7 +12,6 @@ import simpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from simnet.fabric.bounds import bound
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.network import Network
 from simnet.fabric.settings import EngineSettings
@@ -176,7 +175,7 @@ def test_no_play_is_faster_than_its_bounds(case):
         rate = min([path.cap, *(network.capacity[resource] / abs(a) for resource, a in path.uses)])
         sizes = [play.schedule.firing_bytes(operation, firing) for firing in range(ops.repeat[operation])]
         assert sum(size / rate for size in sizes) + path.latency_s <= least
-    found = bound(fabric.place(play.schedule, play.nodes), network.capacity, fabric.costs)
+    found = fabric.bound(fabric.place(play.schedule, play.nodes))
     assert found.total_s <= least
     assert found.first_rank_s <= min(outcome.durations[0]) * (1 + 1e-9)
 
@@ -191,7 +190,7 @@ def test_bounds_of_collectives_on_oversubscribed_racks(name):
     placement = fabric.place(ALL_REDUCE[name](16, 160, 1.0), topology.compiled.rank_nodes)
     play = fabric.play(placement, name)
     fabric.env.run()
-    limits = bound(placement, fabric.network.capacity, fabric.costs)
+    limits = fabric.bound(placement)
     assert (
         max(placement.resource_bytes[r] / fabric.network.capacity[r] for r in placement.resource_bytes) <= limits.cut_s
     )

@@ -45,7 +45,7 @@ def test_a_ring_message_by_message(monkeypatch, log_rows, start_s):
     fabric.env.run()
     fabric.close()
     firing = column(batches, "firing")
-    assert len(firing) == fabric.messages == 12
+    assert len(firing) == fabric.counts.messages == 12
     assert sorted(zip(column(batches, "operation"), firing, strict=True)) == [
         (op, k) for op in range(3) for k in range(4)
     ]

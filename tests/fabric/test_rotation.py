@@ -55,7 +55,7 @@ def test_runs_of_chunks_do_what_each_chunk_would(case):
     by_runs, fabric = played(case, skip_periods=True)
     one_by_one, plain = played(case, skip_periods=False)
     assert by_runs == pytest.approx(one_by_one, rel=1e-9, abs=1e-9)
-    assert fabric.messages == plain.messages
+    assert fabric.counts.messages == plain.counts.messages
 
 
 def test_receivers_pause_where_a_long_chunk_follows_short_ones():
@@ -66,12 +66,12 @@ def test_receivers_pause_where_a_long_chunk_follows_short_ones():
     transfers = np.array(measured[-ranks:])
     assert transfers.min() < 0.98 * transfers.max()
     assert measured == pytest.approx(played(case, skip_periods=False)[0], rel=1e-12)
-    assert fabric.simulated_messages < fabric.messages / 10
+    assert fabric.counts.simulated_messages < fabric.counts.messages / 10
 
 
 def test_chunks_that_differ_by_an_element_are_not_worked_out_one_by_one():
     """2,000 ranks, 8 million messages, 1,000 chunks longer than the others: a few runs in each of 3,998 firings."""
     ranks = 2000
     _, fabric = played((ranks, 100 * ranks + 1000, 100.0, FlowProtocol(), 0.0), skip_periods=True)
-    assert fabric.messages == 2 * 2 * (ranks - 1) * ranks
-    assert fabric.simulated_messages < 100 * 2 * ranks
+    assert fabric.counts.messages == 2 * 2 * (ranks - 1) * ranks
+    assert fabric.counts.simulated_messages < 100 * 2 * ranks

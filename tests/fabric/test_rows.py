@@ -53,7 +53,7 @@ def test_memory_does_not_grow_with_the_number_of_plays(make_fabric):
         env.run(until=stop)
         lengths.add(tuple(fabric._tables.directory[:, 1].tolist()))
     assert len(lengths) == 1
-    assert fabric.messages > 5 * 50 * 24
+    assert fabric.counts.messages > 5 * 50 * 24
 
 
 def test_more_rows_than_there_are_at_first(make_fabric):
@@ -83,7 +83,7 @@ def test_many_deliveries_under_way_at_once(make_fabric, waits_for_delivery):
     play = begin(fabric, build.schedule())
     fabric.env.run()
     assert play.duration_s == (2.0 if waits_for_delivery else 1.0)
-    assert fabric.messages == (10_000 if waits_for_delivery else 5000)
+    assert fabric.counts.messages == (10_000 if waits_for_delivery else 5000)
 
 
 def test_one_operation_that_lets_many_start(make_fabric):
@@ -146,8 +146,8 @@ def test_rerouting_again_and_again_needs_no_more_rows(make_fabric):
     env.run(until=2000.0)
     assert play.is_complete_on(1)
     assert len(lengths) == 1
-    before = fabric.simulated_messages
+    before = fabric.counts.simulated_messages
     for _ in range(2):
         again = begin(fabric, sends((0, 1, 1.0), repeat=100))
         env.run(again.complete)
-    assert fabric.simulated_messages - before < 100
+    assert fabric.counts.simulated_messages - before < 100

@@ -23,7 +23,7 @@ def test_one_worker_does_not_communicate():
     job, rows, collectives, fabric = run_job(workload(ELEMENTS), replace(PLAIN, workers=1))
     assert job.exchanges == ()
     assert collectives == []
-    assert fabric.messages == 0
+    assert fabric.counts.messages == 0
     assert [(row.exposed_communication_s, row.waiting_s, row.communication_s) for row in rows] == [(0.0, 0.0, 0.0)] * 4
     assert [row.compute_s for row in rows] == pytest.approx([0.03] * 4, rel=1e-12)
 
