@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,7 @@ def check_folder(folder: str | Path) -> None:
         place = Path(folder).resolve()
         if place.exists() and not place.is_dir():
             raise InputError(Problem("is a file", "a folder is wanted", source=source))
+        _check_parent(place.parent)
         if place == Path.cwd() or place in Path.cwd().parents:
             hint = "name a new folder below it"
             raise InputError(Problem("the folder that you are in cannot be replaced", hint, source=source))
@@ -159,6 +161,16 @@ def check_folder(folder: str | Path) -> None:
             raise InputError(Problem("the folder holds files that are no result", hint, source=source))
     except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
         raise _unwritable(folder, error) from None
+
+
+def _check_parent(parent: Path) -> None:
+    """Try whether something can be written into a folder, or into the first of its parents that is there."""
+    while not parent.exists() and parent != parent.parent:
+        parent = parent.parent
+    if not parent.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    with tempfile.TemporaryDirectory(prefix=".simnet.", dir=parent):
+        pass
 
 
 def load_result(folder: str | Path) -> Result:
@@ -213,22 +225,24 @@ def _is_free(place: Path) -> bool:
 
 
 def _replace(made: Path, place: Path) -> None:
-    """Put a folder in the place of another, which goes aside first: a folder cannot be renamed over a full one."""
-    for _ in range(_MOST_TRIES):
-        try:
-            made.rename(place)
-            return
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-        check_folder(place)
-        aside = Path(tempfile.mkdtemp(prefix=f".{place.name}.old.", dir=place.parent))
-        try:
-            place.rename(aside / "result")
-        except FileNotFoundError:
-            pass  # another process was quicker
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
+    """Put a folder in the place of another, which goes aside first: a folder cannot be renamed over a full one.
+
+    What was there is deleted last, so that a process that is killed leaves one of the two behind in any case.
+    """
+    aside = Path(tempfile.mkdtemp(prefix=f".{place.name}.old.", dir=place.parent))
+    try:
+        for number in range(_MOST_TRIES):
+            try:
+                made.rename(place)
+                return
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+            check_folder(place)
+            with suppress(FileNotFoundError):  # another process was quicker
+                place.rename(aside / str(number))
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
     raise OSError(errno.EBUSY, f"other processes have replaced it {_MOST_TRIES} times meanwhile")
 
 

@@ -11,6 +11,7 @@ from simnet.errors import InvariantError
 from simnet.experiment.tables import ordered
 from simnet.fabric.bounds import Bound
 from simnet.scenario import Scenario
+from simnet.training.bound import bound_iteration_s
 from simnet.training.job import Job
 
 __all__ = ["summary_table"]
@@ -48,13 +49,15 @@ def summary_table(
     """
     training, workload = job.settings.training, job.settings.workload
     measured = iterations[iterations["iteration"] >= 0]
+    numbers = range(scenario.run.warmup, scenario.run.warmup + scenario.run.iterations)
     names = ("compute_time_s", "exposed_communication_time_s", "waiting_time_s", "communication_time_s")
     means = {name: float(measured[name].mean()) for name in names}
     iteration_time_s = means["compute_time_s"] + means["exposed_communication_time_s"] + means["waiting_time_s"]
     throughput = _ratio(training.workers * workload.batch_size, iteration_time_s)
-    baseline = scenario.baseline_samples_per_s or workload.batch_size / _fastest_s(scenario, job)
+    baseline = scenario.baseline_samples_per_s or workload.batch_size / job.compute.fastest_s(numbers)
     speedup = throughput / baseline
-    bound_s = _bound_iteration_s(scenario, job, bounds, means["compute_time_s"])
+    begun_s = measured.loc[measured["iteration"] == 0, "start_s"].to_numpy()
+    bound_s = max(means["compute_time_s"], bound_iteration_s(job, bounds, numbers, begun_s) if bounds else 0.0)
     if bound_s > iteration_time_s * (1 + 1e-9):
         raise InvariantError(f"an iteration took {iteration_time_s} s, less than its lower bound of {bound_s} s")
     if links["utilisation"].max() > 1 + 1e-9:
@@ -102,32 +105,3 @@ def _bottleneck(links: pd.DataFrame) -> str:
     if used.max() <= 0:
         return ""
     return str(links["resource"].iloc[int(np.argmax(used >= used.max() * (1 - 1e-6)))])
-
-
-def _fastest_s(scenario: Scenario, job: Job) -> float:
-    """Return the mean compute time of the fastest worker over the measured iterations, without jitter [s]."""
-    run = scenario.run
-    return job.compute.fastest_s(range(run.warmup, run.warmup + run.iterations))
-
-
-def _bound_iteration_s(scenario: Scenario, job: Job, bounds: list[Bound], compute_s: float) -> float:
-    """Return a lower bound on the mean iteration time.
-
-    Exchanges follow each other on one stream, and each begins when the slowest worker has its bucket ready. The last
-    iteration of a worker may end before those of others do, so that only what the first rank needs counts there.
-    """
-    if not bounds:
-        return compute_s
-    first = scenario.run.warmup
-    whole = early = 0.0
-    for iteration in range(first, first + scenario.run.iterations):
-        timeline = job.compute.slowest(iteration)
-        end = 0.0
-        for bucket, limit in enumerate(bounds):
-            ready = timeline.ready_s[bucket] if job.settings.training.overlap else timeline.gradients_s
-            begin = max(end, ready)
-            end = begin + limit.total_s
-            early = begin + limit.first_rank_s
-        whole += end + timeline.update_s
-    whole += early - end
-    return max(compute_s, whole / scenario.run.iterations)

@@ -21,6 +21,7 @@ from simnet.scenario.sections import label, problems_of, unknown_key
 from simnet.scenario.topology_models import GeneratorSpec, TopologySpec, generate
 from simnet.scenario.yaml_document import parse_yaml, read_yaml
 from simnet.topology import GENERATORS, TOPOLOGY_SUFFIXES, Topology, load_topology_file
+from simnet.training.exchange import most_messages_at_once
 from simnet.training.settings import Architecture, Jitter, RunSettings, TrainingSettings
 from simnet.workload import (
     DTYPE_BYTES,
@@ -47,6 +48,9 @@ __all__ = [
 
 TOPOLOGY_FILES = (".yaml", ".yml", *TOPOLOGY_SUFFIXES)
 """Suffixes of topology files."""
+
+MOST_PAIRS = 4_000_000
+"""Operations of one exchange, some 700 bytes each."""
 
 
 def build_topology(spec: TopologySpec, folder: Path | None = None) -> Topology:
@@ -190,6 +194,11 @@ def build_training(spec: TrainingSpec, gradient_dtype: str, topology: Topology) 
     if workers > ranks:
         message = f"{workers} workers do not fit on the {ranks} ranks of topology {topology.name}"
         problems.append(Problem(message, f"at most {ranks} workers are possible", ("workers",)))
+    pairs = most_messages_at_once(Architecture(architecture.name, dict(architecture.options)), min(workers, ranks))
+    if pairs > MOST_PAIRS:
+        message = f"{architecture.name} lets {pairs:,} pairs talk at once, which takes too much memory"
+        hint = f"at most {MOST_PAIRS:,} are possible: fewer workers or servers"
+        problems.append(Problem(message, hint, ("architecture",)))
     hub = getattr(architecture.options, "hub", 0)
     if hub >= workers:
         message = f"hub {hub} is not one of the {workers} workers"

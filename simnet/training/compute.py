@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,10 @@ class ComputeTimes(Protocol):
         """Return what one worker does in one iteration."""
 
     def slowest(self, iteration: int) -> Timeline:
-        """Return when the last worker has reached each moment up to the last gradient; and the least of all updates."""
+        """Return when the last worker has reached each moment, if all begin at once; and the longest update."""
+
+    def quickest(self, iteration: int) -> Timeline:
+        """Return when the first worker has reached each moment, if all begin at once; and the shortest update."""
 
     def fastest_s(self, iterations: Sequence[int]) -> float:
         """Return the mean time over some iterations that the fastest worker computes, without jitter [s]."""
@@ -82,12 +85,19 @@ class _Modelled:
         return found
 
     def slowest(self, iteration: int) -> Timeline:
-        if self._jitter is None:
-            return self._stretched(float(self._slowness.max()))
-        return self._stretched(float((self._slowness * self._jitter_factors(self._jitter, iteration)).max()))
+        return self._stretched(float(self._stretches(iteration).max()))
+
+    def quickest(self, iteration: int) -> Timeline:
+        return self._stretched(float(self._stretches(iteration).min()))
 
     def fastest_s(self, iterations: Sequence[int]) -> float:  # noqa: ARG002
         return self._total_s * float(self._slowness.min())
+
+    def _stretches(self, iteration: int) -> NDArray[np.float64]:
+        """Return how much longer than usual each worker computes, shape (workers,)."""
+        if self._jitter is None:
+            return self._slowness
+        return self._slowness * self._jitter_factors(self._jitter, iteration)
 
     def _stretched(self, stretch: float) -> Timeline:
         return Timeline(self._total_s * stretch, (self._ready_s * stretch).tolist())
@@ -118,10 +128,17 @@ class _Recorded:
         return Timeline(step.total_s - step.optimizer_s, ready_s, step.optimizer_s)
 
     def slowest(self, iteration: int) -> Timeline:
+        return self._extreme(iteration, np.max)
+
+    def quickest(self, iteration: int) -> Timeline:
+        return self._extreme(iteration, np.min)
+
+    def _extreme(self, iteration: int, take: Callable[..., Any]) -> Timeline:
+        """Return the latest or earliest of each moment."""
         timelines = [self.timeline(iteration, rank) for rank in range(min(self._workers, self._trace.ranks))]
-        ready_s = np.max([timeline.ready_s for timeline in timelines], axis=0)
-        gradients_s = max(timeline.gradients_s for timeline in timelines)
-        return Timeline(gradients_s, ready_s.tolist(), min(timeline.update_s for timeline in timelines))
+        gradients, updates = zip(*((timeline.gradients_s, timeline.update_s) for timeline in timelines), strict=True)
+        ready_s = take([timeline.ready_s for timeline in timelines], axis=0)
+        return Timeline(float(take(gradients)), ready_s.tolist(), float(take(updates)))
 
     def fastest_s(self, iterations: Sequence[int]) -> float:
         ranks = range(min(self._workers, self._trace.ranks))

@@ -12,7 +12,7 @@ from simnet.topology import CompiledTopology
 from simnet.traffic import ALL_REDUCE, Schedule, parameter_server_push_pull
 from simnet.training.settings import Architecture
 
-__all__ = ["exchange_schedule", "participants", "server_count"]
+__all__ = ["exchange_schedule", "most_messages_at_once", "participants", "server_count"]
 
 
 def exchange_schedule(
@@ -42,6 +42,13 @@ def exchange_schedule(
 def server_count(architecture: Architecture) -> int:
     """Return how many ranks an architecture needs besides the workers."""
     return int(architecture.options.get("servers", 1)) if architecture.name == "parameter_server" else 0
+
+
+def most_messages_at_once(architecture: Architecture, workers: int) -> int:
+    """Return the operations of the schedule where every pair talks; 0 where they grow no faster than the workers."""
+    if architecture.name == "parameter_server":
+        return 2 * workers * server_count(architecture)
+    return 2 * workers * (workers - 1) if architecture.name == "mesh" else 0
 
 
 def participants(topology: CompiledTopology, workers: int, architecture: Architecture) -> NDArray[np.int64]:

@@ -6,7 +6,8 @@ import pytest
 
 from simnet.errors import InputError
 from simnet.topology import HostSpec, star
-from simnet.training.exchange import exchange_schedule, participants, server_count
+from simnet.traffic.schedule import Kind
+from simnet.training.exchange import exchange_schedule, most_messages_at_once, participants, server_count
 from simnet.training.settings import Architecture
 
 
@@ -65,3 +66,13 @@ def test_divisible_cuts_elements(name):
     assert schedule.ranks == 3
     if name in ("ring", "mesh"):
         assert schedule.bytes_sent() == pytest.approx([4 / 3 * 400.0] * 3, rel=1e-12)
+
+
+def test_operations_of_exchanges_that_grow_with_pairs():
+    """Mesh: all pairs, twice; parameter server: each worker with each server, twice; others are not counted."""
+    assert most_messages_at_once(Architecture("mesh"), 10) == 2 * 10 * 9
+    assert most_messages_at_once(Architecture("parameter_server", {"servers": 3}), 10) == 2 * 3 * 10
+    assert most_messages_at_once(Architecture("ring"), 10) == 0
+    for architecture in (Architecture("mesh"), Architecture("parameter_server", {"servers": 3})):
+        schedule = exchange_schedule(architecture, 10, 100, 4.0)
+        assert (schedule.operations.kind == Kind.SEND).sum() == most_messages_at_once(architecture, 10)
