@@ -156,10 +156,10 @@ def start(tmp_path):
 
 
 def test_processes_that_start_at_once_compile_once(start, tmp_path):
-    """Of four, one compiles and says so in one line; the others, and one that comes later, find it done."""
-    answers = [process.communicate() for process in [start() for _ in range(4)]]
+    """Of eight, one compiles and says so in one line; the others, and one that comes later, find it done."""
+    answers = [process.communicate() for process in [start() for _ in range(8)]]
     answers.append(start().communicate())
-    assert sorted(out.strip() for out, _ in answers) == ["False"] * 4 + ["True"]
+    assert sorted(out.strip() for out, _ in answers) == ["False"] * 8 + ["True"]
     said = [err for _, err in answers if err]
     assert len(said) == 1
     assert len(said[0].splitlines()) == 1
@@ -170,3 +170,86 @@ def test_without_compiling_there_is_nothing_to_compile(start, tmp_path):
     out, err = start(NUMBA_DISABLE_JIT="1").communicate()
     assert (out.strip(), err) == ("False", "")
     assert not (tmp_path / "log").exists()
+
+
+KERNELS = {
+    "callee": """
+        from kernels.compiled import inlined
+
+        @inlined
+        def twice(x: float) -> float:
+            return 2.0 * x
+    """,
+    "caller": """
+        from kernels.callee import twice
+        from kernels.compiled import kernel
+
+        @kernel
+        def four_times(x: float) -> float:
+            return twice(twice(x))
+
+        @kernel
+        def half(x: float) -> float:
+            return x / 2.0
+
+        def quarter() -> None:
+            half(half(8.0))
+
+        def multiply() -> None:
+            four_times(2.0)
+    """,
+    "main": """
+        from kernels.caller import four_times, half, multiply, quarter
+        from kernels.compiled import cache_folder, compile_once
+
+        compile_once([multiply, quarter], lambda line: None)
+        print(four_times(2.0), half.stats.cache_hits.total(), four_times.stats.cache_hits.total(), cache_folder().name)
+    """,
+}
+
+
+@pytest.fixture
+def own_kernels(tmp_path):
+    """A package of two kernels that is compiled as ours are; return its folder and how to run it."""
+    package = tmp_path / "kernels"
+    package.mkdir()
+    shutil.copy(FABRIC / "compiled.py", package)
+    for name, source in KERNELS.items():
+        (package / f"{name}.py").write_text(textwrap.dedent(source))
+
+    def run() -> list[str]:
+        command = [sys.executable, "-m", "kernels.main"]
+        environment = {**os.environ, "SIMNET_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    return package, run
+
+
+def test_an_edited_callee_is_compiled_again(own_kernels):
+    """A function of another file is made to triple: the caller, whose file is the same, gives 18 instead of 8."""
+    package, run = own_kernels
+    first = run()
+    assert first[0] == "8.0"
+    callee = package / "callee.py"
+    callee.write_text(callee.read_text().replace("2.0 * x", "3.0 * x"))
+    second = run()
+    assert second[0] == "18.0"
+    assert second[-1] != first[-1]
+
+
+def test_nothing_is_written_beside_the_sources(own_kernels):
+    """As they may lie where nobody can write: an installed package."""
+    package, run = own_kernels
+    before = sorted(package.iterdir())
+    run()
+    assert sorted(package.iterdir()) == before
+
+
+def test_what_another_process_compiled_is_read(own_kernels):
+    """The second warm-up is called in a process of its own at first; so its kernel comes from the cache."""
+    _, run = own_kernels
+    _, halves, fours, _ = run()
+    assert (halves, fours) == ("1", "0")
+    # Later processes need no warm-up, and read what they call.
+    assert run()[1:3] == ["0", "1"]
