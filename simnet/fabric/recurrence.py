@@ -4,8 +4,7 @@ Where no two operations under way can share a resource, rates are constants, and
 the maximum over its dependencies' earlier firings and its own, plus its duration (F. Baccelli et al.,
 *Synchronization and Linearity*, 1992, chapter 2). When the times of all operations at firing k minus those at firing
 k - p have become the same constant for all, they stay so (the same, chapter 3: cyclicity), and whole periods can be
-skipped. p is found by comparing with a snapshot that is taken anew at firings 1, 2, 4, 8 ... (R. P. Brent, "An
-improved Monte Carlo factorization algorithm", BIT 20, 1980). A ring whose chunks differ by an element repeats nothing
+skipped. See `simnet.fabric.kernels.periods`. A ring whose chunks differ by an element repeats nothing
 within one all-reduce; see `simnet.fabric.kernels.rotation`.
 """
 
@@ -17,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simnet.fabric.kernels.firings import DURATION, LINE, fire
+from simnet.fabric.kernels.firings import fire
+from simnet.fabric.kernels.recurrence_tables import DURATION, LINE, Times
 from simnet.fabric.kernels.rotation import RUN
 from simnet.fabric.kernels.spans import GAPS, PAUSE, SPAN
 from simnet.fabric.kernels.tables import Table
@@ -43,8 +43,8 @@ class Recurrence:
     lines : what the loop over firings needs of each operation
     durations : of a firing with so many longer chunks, shape (operations, 1 + most chunks in a firing)
     is_uniform_ring : whether it is a ring of ranks that are alike
-    watched : resources that several operations use, whose caps fit together
-    first_watch, watches : positions in `watched` that an operation uses, as compressed rows
+    shared : resources that several operations use, whose caps fit together
+    shares : spans that the flows of an operation are in, from its `first_share` on: those of `shared`, after the ranks'
     nodes, resources : all that the placement uses, sorted
     """
 
@@ -56,9 +56,8 @@ class Recurrence:
     lines: Table
     durations: Table
     is_uniform_ring: bool
-    watched: NDArray[np.int64]
-    first_watch: NDArray[np.int64]
-    watches: NDArray[np.int64]
+    shared: NDArray[np.int64]
+    shares: NDArray[np.int64]
     nodes: NDArray[np.int64]
     resources: NDArray[np.int64]
 
@@ -115,9 +114,11 @@ def recurrence_of(placement: Placement, capacity: NDArray[np.float64], costs: Ta
     if (several & ~(most <= capacity)).any():
         return None
     order = _order_within_firing(placement)
+    shared = np.flatnonzero(several)
+    sharing = several[hops["resource"]]
     lines, durations = _lines(operations), _durations(operations, costs, 1.0 / fastest)
-    watched = np.flatnonzero(several)
-    watching = several[hops["resource"]]
+    lines["last_share"] = np.cumsum(np.bincount(hops["flow"][sharing], minlength=count))
+    lines["first_share"][1:] = lines["last_share"][:-1]
     return Recurrence(
         placement=placement,
         s_per_byte=1.0 / fastest,
@@ -126,10 +127,9 @@ def recurrence_of(placement: Placement, capacity: NDArray[np.float64], costs: Ta
         size_period=_size_period(operations),
         lines=lines,
         durations=durations,
-        is_uniform_ring=not len(watched) and _is_uniform_ring(placement, lines, durations),
-        watched=watched,
-        first_watch=np.concatenate([[0], np.cumsum(np.bincount(hops["flow"][watching], minlength=count))]),
-        watches=np.searchsorted(watched, hops["resource"][watching]),
+        is_uniform_ring=not len(shared) and _is_uniform_ring(placement, lines, durations),
+        shared=shared,
+        shares=placement.schedule.ranks + np.searchsorted(shared, hops["resource"][sharing]),
         nodes=np.sort(placement.nodes),
         resources=np.flatnonzero(users),
     )
@@ -161,33 +161,22 @@ def evaluate(
     placement = recurrence.placement
     operations = placement.operations
     count, ranks = len(operations), placement.schedule.ranks
-    shape = (recurrence.slots, count)
-    drained, delivered = np.zeros(shape), np.zeros(shape)
-    spans = np.zeros(ranks + len(recurrence.watched), SPAN)
-    spans["end"] = spans["pause_end"] = spans["forgotten"] = -math.inf
+    lines = recurrence.lines.copy()
+    lines["first_setup"] = first_setup_s
+    size = (recurrence.slots, count, ranks + len(recurrence.shared))
+    times, snapshot = _times(*size), _times(*size)
     firings = int(operations["firings"][0])
     runs = np.zeros(count // _CHUNKS_PER_RUN if skip_periods and recurrence.is_uniform_ring else 0, RUN)
     simulated = fire(
-        recurrence.lines.copy(),
+        lines,
         recurrence.durations,
         placement.dependencies,
-        np.ascontiguousarray(operations["each_setup"]),
         recurrence.order,
         gate_s,
-        first_setup_s,
-        recurrence.first_watch,
-        recurrence.watches,
-        drained,
-        delivered,
-        np.zeros(count),
-        np.zeros(count),
-        spans,
-        np.zeros((len(spans), GAPS), PAUSE),
-        np.zeros(shape),
-        np.zeros(shape),
-        np.zeros_like(spans),
-        np.zeros((len(spans), GAPS), PAUSE),
-        np.zeros(len(spans)),
+        recurrence.shares,
+        times,
+        snapshot,
+        np.zeros(len(times.spans)),
         runs,
         np.zeros_like(runs),
         firings,
@@ -197,21 +186,28 @@ def evaluate(
         return None
     complete = gate_s.copy()
     last = (firings - 1) % recurrence.slots
-    np.maximum.at(complete, operations["source"], drained[last])
-    np.maximum.at(complete, operations["target"], delivered[last])
+    np.maximum.at(complete, operations["source"], times.drained[last])
+    np.maximum.at(complete, operations["target"], times.delivered[last])
     busy = np.zeros(len(recurrence.resources))
     own = placement.schedule.operation_bytes() * recurrence.s_per_byte
     hops = placement.hops
     busy[np.searchsorted(recurrence.resources, hops["resource"])] = own[hops["flow"]]
-    busy[np.searchsorted(recurrence.resources, recurrence.watched)] = spans["busy"][ranks:]
+    busy[np.searchsorted(recurrence.resources, recurrence.shared)] = times.spans["busy"][ranks:]
     return Outcome(
         complete,
-        np.array(spans["busy"][:ranks]),
-        np.array(spans["end"][:ranks]),
-        np.array(spans["pause_end"][:ranks]),
+        np.array(times.spans["busy"][:ranks]),
+        np.array(times.spans["end"][:ranks]),
+        np.array(times.spans["pause_end"][:ranks]),
         busy,
         simulated,
     )
+
+
+def _times(slots: int, count: int, spans: int) -> Times:
+    """Return that nothing has fired yet."""
+    none = np.zeros(spans, SPAN)
+    none["end"] = none["pause_end"] = none["forgotten"] = -math.inf
+    return Times(np.zeros((slots, count)), np.zeros((slots, count)), none, np.zeros((spans, GAPS), PAUSE))
 
 
 def _is_shared(operations: Table, costs: Table) -> bool:
@@ -278,6 +274,7 @@ def _lines(operations: Table) -> Table:
     lines["step"] = operations["chunk_step"] % operations["chunk_modulus"]
     lines["turned"] = operations["chunk_first"] % operations["chunk_modulus"]
     lines["offset"], lines["width"] = operations["chunk_offset"], operations["chunk_width"]
+    lines["each_setup"] = operations["each_setup"]
     return lines
 
 

@@ -38,8 +38,6 @@ def gather_runs(
     lines: Table,
     drained: NDArray[np.float64],
     delivered: NDArray[np.float64],
-    arrived: NDArray[np.float64],
-    free_at: NDArray[np.float64],
     spans: Table,
     runs: Table,
     firing: int,
@@ -62,8 +60,8 @@ def gather_runs(
             if (
                 run.drained == begun
                 and run.delivered == delivered[earlier, row]
-                and run.arrived == arrived[row]
-                and run.free_at == free_at[row]
+                and run.arrived == line.arrived
+                and run.free_at == line.free_at
             ):
                 continue
         if count == len(runs):
@@ -72,8 +70,8 @@ def gather_runs(
         run.first = chunk
         run.drained = begun
         run.delivered = delivered[earlier, row]
-        run.arrived = arrived[row]
-        run.free_at = free_at[row]
+        run.arrived = line.arrived
+        run.free_at = line.free_at
         count += 1
     return count
 
@@ -82,11 +80,8 @@ def gather_runs(
 def turn(
     lines: Table,
     durations: Table,
-    setup: float,
     drained: NDArray[np.float64],
     delivered: NDArray[np.float64],
-    arrived: NDArray[np.float64],
-    free_at: NDArray[np.float64],
     spans: Table,
     runs: Table,
     fresh: Table,
@@ -105,7 +100,7 @@ def turn(
     begun = firing
     sends = 0
     while firing < firings:
-        new = _next_runs(lines, durations, setup, runs, fresh, count, firing)
+        new = _next_runs(lines, durations, runs, fresh, count, firing)
         if new < 0:
             break
         runs, fresh = fresh, runs
@@ -125,8 +120,8 @@ def turn(
             row = (chunk + firing - 1) % rows
             drained[now, row] = run.drained
             delivered[now, row] = run.delivered
-            arrived[row] = run.arrived
-            free_at[row] = run.free_at
+            lines[row].arrived = run.arrived
+            lines[row].free_at = run.free_at
     for row in range(rows):
         line = lines[row]
         end = max(delivered[now, row], delivered[now, (row - 1) % rows])
@@ -138,7 +133,7 @@ def turn(
 
 
 @inlined
-def _next_runs(lines: Table, durations: Table, setup: float, runs: Table, fresh: Table, count: int, firing: int) -> int:
+def _next_runs(lines: Table, durations: Table, runs: Table, fresh: Table, count: int, firing: int) -> int:
     """Work out the next firing; return the number of runs after it, or -1 where it must be done row by row."""
     rows = len(lines)
     longer = lines[0].longer
@@ -158,7 +153,7 @@ def _next_runs(lines: Table, durations: Table, setup: float, runs: Table, fresh:
         start = max(own.drained, received.delivered)
         carried = 1 if chunk < longer else 0
         duration = durations[0, carried]
-        end = start + duration.lead + setup + duration.flow
+        end = start + duration.lead + lines[0].each_setup + duration.flow
         came = max(end + duration.way, own.arrived)
         work = duration.receive
         if reduces:
