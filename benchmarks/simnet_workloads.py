@@ -154,9 +154,10 @@ def _simulate_flows(flows: Flows, topology: Topology, fabric: FluidFabric, phase
         source, target = nodes[flows.source], nodes[flows.target]
         pairs = zip(source.tolist(), target.tolist(), strict=True)
         latency = np.array([fabric.network.route(*pair).latency_s for pair in pairs])
-        placement = fabric.place(flow_schedule(flows, len(nodes), flows.start_s + latency), [*source, *nodes])
         # The schedule's first operation is the calculation that all sends wait for.
-        placement.operations["weight"][1:] = latency.max() / latency
+        weight = np.concatenate([[1.0], latency.max() / latency])
+        schedule = flow_schedule(flows, len(nodes), flows.start_s + latency)
+        placement = fabric.place(schedule, [*source, *nodes], weight=weight)
     with timed(phases, "play"):
         play = fabric.play(placement, "flows")
         fabric.env.run()

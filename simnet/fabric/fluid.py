@@ -80,9 +80,23 @@ class FluidFabric:
 
     # -- what actors call -------------------------------------------------------------------------------------------
 
-    def place(self, schedule: Schedule, nodes: Sequence[int] | NDArray[np.int64]) -> Placement:
-        """Lay a schedule out on the network, once for the same schedule and nodes; refuse one that would deadlock."""
+    def place(
+        self,
+        schedule: Schedule,
+        nodes: Sequence[int] | NDArray[np.int64],
+        *,
+        weight: float | NDArray[np.float64] = 1.0,
+        deadline_s: float | NDArray[np.float64] = math.inf,
+    ) -> Placement:
+        """Lay a schedule out on the network; refuse one that would deadlock.
+
+        It is done once for the same schedule and nodes, if flows have the weight 1 and no deadline. For the parameters
+        see `simnet.fabric.placement.place`.
+        """
         nodes = np.asarray(nodes, dtype=np.int64)
+        if np.any(np.asarray(weight) != 1.0) or np.any(np.asarray(deadline_s) < math.inf):
+            check_deadlock(schedule)
+            return place(schedule, nodes, self.network, weight, deadline_s)
         key = (id(schedule), nodes.tobytes())
         found = self._placements.pop(key, None)
         if found is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -78,7 +79,13 @@ class Placement:
         return taken
 
 
-def place(schedule: Schedule, nodes: Sequence[int] | NDArray[np.int64], network: Network) -> Placement:
+def place(
+    schedule: Schedule,
+    nodes: Sequence[int] | NDArray[np.int64],
+    network: Network,
+    weight: float | NDArray[np.float64] = 1.0,
+    deadline_s: float | NDArray[np.float64] = math.inf,
+) -> Placement:
     """Lay a schedule out on a network.
 
     Parameters
@@ -87,6 +94,10 @@ def place(schedule: Schedule, nodes: Sequence[int] | NDArray[np.int64], network:
     nodes : sequence of int, shape (ranks,)
         Node index of each rank.
     network : Network
+    weight : float or ndarray, shape (operations,)
+        Flows share in proportion to it.
+    deadline_s : float or ndarray, shape (operations,)
+        A firing that has not drained so long after its flow began ends, and what is left of it is lost [s].
     """
     nodes = np.asarray(nodes, dtype=np.int64)
     if len(nodes) != schedule.ranks:
@@ -96,6 +107,7 @@ def place(schedule: Schedule, nodes: Sequence[int] | NDArray[np.int64], network:
     table = np.zeros(count, OPERATION)
     sends = np.flatnonzero(ops.kind == Kind.SEND)
     _describe_operations(table, schedule)
+    table["weight"], table["deadline"] = weight, deadline_s
     table["server"] = np.where(ops.kind == Kind.SEND, 2 * nodes[ops.source], -1)
     table["receive_server"] = 2 * nodes[ops.target] + 1
 
@@ -174,9 +186,7 @@ def _describe_operations(table: Table, schedule: Schedule) -> None:
     table["chunk_bytes"] = np.where(whole, ops.chunk_width * partition.chunk_bytes, ops.fixed_bytes)
     table["element_bytes"] = partition.element_bytes
     table["longer"] = np.where(whole & table["is_send"], partition.longer_chunks, 0)
-    table["weight"] = 1.0
-    table["deadline"] = np.inf
-    table["place"] = -1
+    table["heap_position"] = -1
 
 
 def _describe_dependencies(table: Table, schedule: Schedule) -> tuple[Table, Table]:

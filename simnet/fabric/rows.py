@@ -69,7 +69,7 @@ def enlarge(tables: Tables, **rows: int) -> Tables:
     for name in LAYOUT:
         old = getattr(tables, name)
         getattr(larger, name)[: len(old)] = old
-    larger.operations["place"][have["operations"] :] = -1
+    larger.operations["heap_position"][have["operations"] :] = -1
     _unroll(tables, larger.queue)
     larger.clock["queue_head"] = 0
     return larger
@@ -122,7 +122,7 @@ class Rows:
             events=256,
             log=log,
         )
-        self.tables.operations["place"] = -1
+        self.tables.operations["heap_position"] = -1
         self.tables.resources["capacity"] = network.capacity
         self.tables.resources["head"] = -1
         self._set_costs(network, reduce_s_per_byte)

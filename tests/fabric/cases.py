@@ -457,10 +457,8 @@ def play_compiled(
     def begin(index: int) -> Generator[simpy.Event, object, None]:
         play = case.plays[index]
         yield env.timeout(play.at)
-        placement = fabric.place(play.schedule, play.nodes)
-        table = placement.operations.copy()
-        table["weight"], table["deadline"] = play.weights, play.deadlines_s
-        placement = replace(placement, operations=table)
+        weight, deadline_s = np.array(play.weights), np.array(play.deadlines_s)
+        placement = fabric.place(play.schedule, play.nodes, weight=weight, deadline_s=deadline_s)
         plays[index] = fabric.play(placement, f"play {index}", gates_open=not play.joins)
         if play.joins:
             plays[index].open([rank for rank in range(play.schedule.ranks) if rank not in play.joins])

@@ -39,7 +39,7 @@ CHANGES = st.tuples(st.integers(0, FLOWS - 1), st.none() | KEYS)
 def test_the_flow_that_drains_first_is_always_on_top(changes):
     """A time sets when a flow drains, sooner or later than before or for the first time; None takes it out."""
     flows, order, size = np.zeros(FLOWS, OPERATION), np.zeros(FLOWS, EDGE), 0
-    flows["place"] = -1
+    flows["heap_position"] = -1
     finish: dict[int, float] = {}
     for flow, time in changes:
         if time is None:
@@ -50,7 +50,7 @@ def test_the_flow_that_drains_first_is_always_on_top(changes):
             finish[flow] = time
         assert size == len(finish)
         assert sorted(order["row"][:size].tolist()) == sorted(finish)
-        for flow_in, place in enumerate(flows["place"].tolist()):
+        for flow_in, place in enumerate(flows["heap_position"].tolist()):
             assert (place >= 0) == (flow_in in finish)
             assert place < 0 or order["row"][place] == flow_in
         if finish:

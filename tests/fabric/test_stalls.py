@@ -116,13 +116,9 @@ def test_a_stalled_play_beside_one_that_goes_on(make_fabric):
 
 def test_deadlines_end_what_does_not_move(make_fabric):
     """A send of 10 bytes that is given up after 3 s without capacity: complete at 3 s, 10 bytes lost."""
-    from dataclasses import replace
-
     fabric = make_fabric(2)
-    placement = fabric.place(sends((0, 1, 10.0)), fabric.network.compiled.rank_nodes)
-    table = placement.operations.copy()
-    table["deadline"] = 3.0
-    play = fabric.play(replace(placement, operations=table), "given up")
+    placement = fabric.place(sends((0, 1, 10.0)), fabric.network.compiled.rank_nodes, deadline_s=3.0)
+    play = fabric.play(placement, "given up")
     fabric.set_capacity(0, 0.0)
     fabric.env.run()
     assert play.duration_s == 3.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simnet.fabric.kernels import handle as _  # noqa: F401  (makes `Tables` known to numba)
+from simnet.fabric.kernels import tables_type as _  # noqa: F401  (makes `Tables` known to numba)
 from simnet.fabric.kernels.compiled import kernel
 from simnet.fabric.kernels.heap import drop_first
 from simnet.fabric.kernels.rates import (

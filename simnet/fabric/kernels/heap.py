@@ -59,9 +59,9 @@ def drop_first(heap: Table, size: int) -> int:
 def set_finish(flows: Table, order: Table, size: int, flow: int, finish: float) -> int:
     """Give a flow the time at which it drains, adding it to the heap where it is not in yet; return the new size.
 
-    The heap is `order`, sorted by (finish, flow); ``flows[flow].place`` is where a flow lies in it, -1 if nowhere.
+    The heap is `order`, sorted by (finish, flow); ``heap_position`` is where a flow lies in it, -1 if nowhere.
     """
-    hole = flows[flow].place
+    hole = flows[flow].heap_position
     if hole < 0:
         flows[flow].finish = finish
         _sift_up(flows, order, size, flow)
@@ -78,10 +78,10 @@ def set_finish(flows: Table, order: Table, size: int, flow: int, finish: float) 
 @kernel
 def discard(flows: Table, order: Table, size: int, flow: int) -> int:
     """Take a flow out of the heap, if it is in; return the new size."""
-    hole = flows[flow].place
+    hole = flows[flow].heap_position
     if hole < 0:
         return size
-    flows[flow].place = -1
+    flows[flow].heap_position = -1
     size -= 1
     if hole == size:
         return size
@@ -106,10 +106,10 @@ def _sift_up(flows: Table, order: Table, hole: int, flow: int) -> None:
         if _earlier(flows, above, flow):
             break
         order[hole].row = above
-        flows[above].place = hole
+        flows[above].heap_position = hole
         hole = parent
     order[hole].row = flow
-    flows[flow].place = hole
+    flows[flow].heap_position = hole
 
 
 @inlined
@@ -123,8 +123,8 @@ def _sift_down(flows: Table, order: Table, size: int, hole: int, flow: int) -> N
         if _earlier(flows, flow, least):
             break
         order[hole].row = least
-        flows[least].place = hole
+        flows[least].heap_position = hole
         hole = child
         child = 2 * hole + 1
     order[hole].row = flow
-    flows[flow].place = hole
+    flows[flow].heap_position = hole

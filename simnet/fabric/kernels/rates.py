@@ -141,7 +141,7 @@ def repair_rates(tables: Tables) -> None:
     for i in range(count):
         row = members[i].row
         if operations[row].rate != operations[row].old_rate:
-            _foresee(tables, row)
+            _set_drain_time(tables, row)
 
 
 @inlined
@@ -172,7 +172,7 @@ def _flow_alone(tables: Tables, row: int) -> None:
             operation.limit = resource
     operation.level = operation.rate / operation.weight
     if operation.rate != operation.old_rate:
-        _foresee(tables, row)
+        _set_drain_time(tables, row)
 
 
 @inlined
@@ -181,11 +181,11 @@ def set_off(tables: Tables, row: int) -> None:
     operation = tables.operations[row]
     operation.old_rate = operation.rate
     operation.rate = operation.cap if operation.hops == 0 else 0.0
-    _foresee(tables, row)
+    _set_drain_time(tables, row)
 
 
 @inlined
-def _foresee(tables: Tables, row: int) -> None:
+def _set_drain_time(tables: Tables, row: int) -> None:
     """Work out when a flow drains, after its rate has changed."""
     clock = tables.clock[0]
     operation = tables.operations[row]

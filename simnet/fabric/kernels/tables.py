@@ -111,7 +111,7 @@ OPERATION = _record(
     since=FLOAT,  # `remaining` is as of then
     deadline_at=FLOAT,
     finish=FLOAT,
-    place=INT,  # in the heap of drain times, -1 if it is not there
+    heap_position=INT,  # in the heap of drain times, -1 if it is not there
 )
 
 DEPENDENCY = _record(
@@ -250,7 +250,7 @@ LAYOUT: dict[str, np.dtype[Any]] = {
 class Tables:
     """All that the event kernel knows.
 
-    Compiled functions are handed the address of `directory`; see `simnet.fabric.kernels.handle`.
+    Compiled functions are handed the address of `directory`; see `simnet.fabric.kernels.tables_type`.
     """
 
     operations: Table
