@@ -12,8 +12,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 __all__ = [
     "DeadlockError",
@@ -24,8 +25,11 @@ __all__ = [
     "SimnetError",
     "SimulationError",
     "StalledError",
+    "attempt",
     "nearest",
 ]
+
+_Made = TypeVar("_Made")
 
 KeyPath = tuple[str | int, ...]
 """Where in a document: mapping keys and list positions from the root."""
@@ -109,6 +113,15 @@ class StalledError(SimulationError):
 
 class InvariantError(SimulationError):
     """A law that every run obeys does not hold: please report it."""
+
+
+def attempt(problems: list[Problem], make: Callable[[], _Made]) -> _Made | None:
+    """Return what `make` makes; where the input is wrong add its problems to `problems` and return None."""
+    try:
+        return make()
+    except InputError as error:
+        problems.extend(error.problems)
+        return None
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -6,15 +6,16 @@ bytes per second. This module alone knows how the two are related, so it alone h
 ======================  ==================================================================================
 dimension               units
 ======================  ==================================================================================
-bandwidth, in bits      ``bps``, ``kbps``, ``Mbps``, ``Gbps``, ``Tbps``; also ``Gb/s``, ``Gbit/s``, ``Gibit/s``, …
-bandwidth, in bytes     ``B/s``, ``kB/s``, ``MB/s``, ``GB/s``, ``TB/s``; ``KiB/s``, ``MiB/s``, ``GiB/s``, ``TiB/s``
-size                    ``B``, ``kB``, ``MB``, ``GB``, ``TB``; ``KiB``, ``MiB``, ``GiB``, ``TiB``; ``bit``, ``kbit``, …
+bandwidth, in bits      ``bps``, ``kbps``, ``Mbps``, ``Gbps``, ``Tbps``, ``Pbps``; also ``Gb/s``, ``Gibit/s``, …
+bandwidth, in bytes     ``B/s``, ``kB/s``, ``MB/s``, ``GB/s``, ``TB/s``, ``PB/s``; ``KiB/s``, …, ``PiB/s``
+size                    ``B``, ``kB``, ``MB``, ``GB``, ``TB``, ``PB``; ``KiB``, …, ``PiB``; ``bit``, ``kbit``, …
 duration                ``ns``, ``us`` (or ``µs``), ``ms``, ``s``, ``min``, ``h``
 duration per byte       ``ns/B``, ``us/KiB``, ``ms/MB``, …: a duration, a stroke, a size in bytes
 ======================  ==================================================================================
 
-``k``, ``M``, ``G``, ``T`` are powers of 1000 and ``Ki``, ``Mi``, ``Gi``, ``Ti`` powers of 1024 (IEC 80000-13); ``K``
-alone is read as ``k``. Capitals count: ``b`` is a bit, ``B`` a byte. A number without a unit is refused, 0 too.
+``k``, ``M``, ``G``, ``T``, ``P`` are powers of 1000 and ``Ki``, ``Mi``, ``Gi``, ``Ti``, ``Pi`` powers of 1024 (IEC
+80000-13); ``K`` alone is read as ``k``. Capitals count: ``b`` is a bit, ``B`` a byte. A number without a unit is
+refused, 0 too.
 """
 
 from __future__ import annotations
@@ -58,9 +59,10 @@ TERA = 1e12
 
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", re.DOTALL)
 _LONGEST = 60  # characters; no quantity that somebody means is longer
+_MOST_SHOWN = 10**_LONGEST
 
-_PREFIXES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_PREFIXES |= {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_PREFIXES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+_PREFIXES |= {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 
 _BYTES = {f"{prefix}B": Fraction(scale) for prefix, scale in _PREFIXES.items()}
 _BITS = {f"{prefix}bit": Fraction(scale, BITS_PER_BYTE) for prefix, scale in _PREFIXES.items()}
@@ -100,8 +102,11 @@ _EXAMPLES = {
 }
 
 # The units that are printed. The first group is taken where it needs few digits.
-_BANDWIDTH_SHOWN = ("bps", "kbps", "Mbps", "Gbps", "Tbps"), ("B/s", "kB/s", "MB/s", "GB/s", "KiB/s", "MiB/s", "GiB/s")
-_SIZE_SHOWN = (("B", "KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB"),)
+_BANDWIDTH_SHOWN = (
+    ("bps", "kbps", "Mbps", "Gbps", "Tbps", "Pbps"),
+    ("B/s", "kB/s", "MB/s", "GB/s", "KiB/s", "MiB/s", "GiB/s"),
+)
+_SIZE_SHOWN = (("B", "KiB", "MiB", "GiB", "TiB", "PiB", "kB", "MB", "GB", "TB", "PB"),)
 _DURATION_SHOWN = (("ns", "us", "ms", "s", "min", "h"),)
 _DURATION_PER_BYTE_SHOWN = (("ns/B", "us/B", "ms/B", "s/B"),)
 _FEW_DIGITS = 6
@@ -196,7 +201,7 @@ def format_size(size_bytes: float, *, exact: bool = False) -> str:
     >>> format_size(26214400), format_size(102228128)
     ('25 MiB', '102.2 MB')
     """
-    return _format(size_bytes, _SIZE, _SIZE_SHOWN, ("B", "kB", "MB", "GB", "TB"), "B", exact)
+    return _format(size_bytes, _SIZE, _SIZE_SHOWN, ("B", "kB", "MB", "GB", "TB", "PB"), "B", exact)
 
 
 def format_duration(seconds: float, *, exact: bool = False) -> str:
@@ -229,7 +234,7 @@ def _parse(text: object, dimension: str) -> float:
     if not isinstance(text, str):
         raise UnitError(f"{_shown(text)} is not {dimension}", example)
     if len(text) > _LONGEST:
-        raise UnitError(f"{_shown(text)} is not {dimension}", example)
+        raise UnitError(f"{_shown(text)} is not {dimension}", f"{example}, in at most {_LONGEST} characters")
     match = _NUMBER.fullmatch(text.strip()) if text.isascii() or _known_micro(text) else None
     if match is None:
         raise UnitError(f"{text!r} is not {dimension}", example)
@@ -288,6 +293,8 @@ def _wrong_unit(text: str, unit: str, dimension: str) -> tuple[str, str]:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, int) and not -_MOST_SHOWN < value < _MOST_SHOWN:
+        return "a very large number"  # Python does not even write one of thousands of digits
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 

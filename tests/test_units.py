@@ -41,6 +41,10 @@ PAIRS = [
         ("1 Kbps", 125),
         ("1 kbps", 125),
         ("1.6 Tbps", 200e9),
+        ("8 Pbps", 1e15),
+        ("8 Pb/s", 1e15),
+        ("1 PB/s", 1e15),
+        ("1 PiB/s", 2.0**50),
         ("1 Gibit/s", 2**30 / 8),
         # bytes a second
         ("12.5 GB/s", 12.5e9),
@@ -135,7 +139,8 @@ def test_durations_per_byte(text, seconds_per_byte):
         (parse_duration, None, "None is not a duration", "'1 us'"),
         (parse_duration, [1], "[1] is not a duration", "'1 us'"),
         (parse_size, math.nan, "nan has no unit", "'25 MiB'"),
-        (parse_size, "1" * 100 + " B", "'" + "1" * 59 + "… is not a size", "'25 MiB'"),
+        (parse_size, "1" * 100 + " B", "'" + "1" * 59 + "… is not a size", "in at most 60 characters"),
+        (parse_bandwidth, "1 pbps", "'pbps' in '1 pbps' is not a unit", "did you mean 'Pbps' or 'PBps'?"),
     ],
 )
 def test_refused_with_a_hint(parse, text, message, hint):
@@ -205,3 +210,8 @@ def test_constants_agree_with_the_parser():
         units.MICROSECOND,
         units.MILLISECOND,
     ]
+
+
+def test_a_number_that_python_does_not_write():
+    with pytest.raises(UnitError, match="a very large number has no unit"):
+        parse_size(10**5000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -18,19 +19,18 @@ def check(
     ] = None,
 ) -> None:
     """Validate files; print what was understood, or everything that is wrong."""
-    from simnet.errors import InputError, Problem
+    from simnet.errors import InputError, Problem, attempt
     from simnet.scenario import describe, override_from_text
 
-    changes = [override_from_text(text) for text in settings or []]
     problems: list[Problem] = []
+    overrides = [attempt(problems, partial(override_from_text, text)) for text in settings or []]
+    changes = [override for override in overrides if override is not None]
     for file in files:
-        try:
-            for line in describe(file, changes):
-                print(line)
-        except InputError as error:
-            problems += error.problems
+        for line in attempt(problems, partial(describe, file, changes)) or []:
+            print(line)
     if problems:
-        raise InputError(problems)
+        # What is wrong with --set would be said of every file.
+        raise InputError(dict.fromkeys(problems))
 
 
 def schema() -> None:

@@ -50,23 +50,29 @@ def collective(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list of objects.")] = False,
 ) -> None:
     """Time a collective alone on a cluster for each size, as nccl-tests does."""
-    from simnet.errors import InputError, Problem
+    from simnet.errors import InputError, Problem, attempt
     from simnet.experiment.collective import run_collective
     from simnet.scenario import load_collective
 
+    problems: list[Problem] = []
     if as_csv and as_json:
-        raise InputError(Problem("--csv and --json exclude each other", "one of them is wanted"))
-    settings = load_collective(
-        name,
-        topology=topology,
-        protocol=protocol,
-        algorithm=algorithm,
-        ranks=ranks,
-        sizes=sizes,
-        dtype=dtype,
-        seed=seed,
-        source=lambda key: "COLLECTIVE" if key == "collective" else f"--{key}",
+        problems.append(Problem("--csv and --json exclude each other", "one of them is wanted"))
+    settings = attempt(
+        problems,
+        lambda: load_collective(
+            name,
+            topology=topology,
+            protocol=protocol,
+            algorithm=algorithm,
+            ranks=ranks,
+            sizes=sizes,
+            dtype=dtype,
+            seed=seed,
+            source=lambda key: "COLLECTIVE" if key == "collective" else f"--{key}",
+        ),
     )
+    if problems or settings is None:
+        raise InputError(problems)
     frame = run_collective(settings, say=lambda line: print(line, file=sys.stderr, flush=True))
     if as_json:
         print(_as_json(frame))
@@ -89,7 +95,13 @@ def _as_json(frame: pd.DataFrame) -> str:
 
 
 def _heading(settings: CollectiveSettings) -> str:
-    options = "".join(f", {key} {value}" for key, value in settings.options.items())
+    from inspect import signature
+
+    from simnet.traffic import COLLECTIVES
+
+    usual = signature(COLLECTIVES[settings.collective].algorithms[settings.algorithm].make).parameters
+    told = {key: value for key, value in settings.options.items() if value != usual[key].default}
+    options = "".join(f", {key} {value}" for key, value in told.items())
     ranks = len(settings.nodes)
     return (
         f"# {settings.collective}, {settings.algorithm}{options}: {ranks} rank{'s' * (ranks > 1)} of "

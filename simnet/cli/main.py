@@ -1,7 +1,4 @@
-"""The command ``simnet``: its parts, and what an error looks like.
-
-What a command needs is imported inside of it, so that ``simnet --help`` answers at once.
-"""
+"""What the command ``simnet`` starts with, and what an error looks like."""
 
 from __future__ import annotations
 
@@ -9,44 +6,10 @@ import io
 import os
 import sys
 from contextlib import suppress
-from typing import Annotated
 
-import typer
+__all__ = ["main"]
 
-from simnet import __version__
-from simnet.cli import check, collective, run, topology, workload
-from simnet.errors import InputError, SimulationError
-
-__all__ = ["app", "main"]
-
-app = typer.Typer(
-    name="simnet",
-    help="Simulate the networks that machine-learning training runs on.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("run")(run.run)
-app.command("check")(check.check)
-app.command("schema")(check.schema)
-app.command("collective")(collective.collective)
-app.add_typer(topology.app, name="topology")
-app.add_typer(workload.app, name="workload")
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        print(f"simnet {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    _: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
-    ] = False,
-) -> None:
-    """Simulate the networks that machine-learning training runs on."""
+_INTERRUPTED = 130
 
 
 def main() -> None:
@@ -55,19 +18,37 @@ def main() -> None:
     Exit status: 2 for bad input; 1 where a run cannot give a number or output cannot be written; 130 when interrupted.
     """
     try:
+        _run()
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        sys.exit(_INTERRUPTED)
+
+
+def _run() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        # Names may have letters that the terminal has not; escaped they can still be read.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    # Loading all this takes a while, in which somebody may press Ctrl-C.
+    from simnet.cli.app import app
+    from simnet.errors import InputError, SimulationError
+
+    try:
         try:
             app()
         finally:
             sys.stdout.flush()
+    except SystemExit as left:
+        # typer keeps an interrupt to itself.
+        if left.code == _INTERRUPTED:
+            raise KeyboardInterrupt from None
+        raise
     except InputError as error:
         _complain(str(error), len(error.problems))
         sys.exit(2)
     except SimulationError as error:
         _complain(str(error))
         sys.exit(1)
-    except KeyboardInterrupt:
-        _complain("interrupted")
-        sys.exit(130)
     except OSError as error:
         # Whoever reads a pipe may stop when they have had enough; that needs no words.
         if not isinstance(error, BrokenPipeError):

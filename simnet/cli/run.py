@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ import typer
 if TYPE_CHECKING:
     import pandas as pd
 
+    from simnet.errors import Problem
     from simnet.experiment.result import Result
     from simnet.scenario import Override
 
@@ -37,17 +39,24 @@ def run(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run scenarios: print the summary and write the tables."""
+    from simnet.errors import InputError, attempt
     from simnet.experiment.result import check_folder
     from simnet.experiment.run import run as run_one
     from simnet.scenario import load_scenario
 
-    changes = _changes(settings or [], topology, protocol)
     say = _silent if quiet else _tell
+    problems: list[Problem] = []
+    changes = _changes(settings or [], topology, protocol, problems)
     # Everything is read and checked before anything runs, so that a mistake in the last scenario is found first.
-    loaded = [load_scenario(scenario, changes) for scenario in scenarios]
-    folders = _folders([scenario.name for scenario in loaded], output)
-    for folder in folders:
-        check_folder(folder)
+    attempts = [attempt(problems, partial(load_scenario, scenario, changes)) for scenario in scenarios]
+    loaded = [scenario for scenario in attempts if scenario is not None]
+    # A folder that is given for one scenario is known whatever its name.
+    folders = _folders([scenario.name if scenario is not None else "" for scenario in attempts], output)
+    for scenario, folder in zip(attempts, folders, strict=True):
+        if scenario is not None or folder == output:
+            attempt(problems, partial(check_folder, folder))
+    if problems:
+        raise InputError(dict.fromkeys(problems))
     results = []
     for scenario, folder in zip(loaded, folders, strict=True):
         result = run_one(scenario, say=say)
@@ -70,14 +79,16 @@ def _silent(line: str) -> None:
     del line
 
 
-def _changes(settings: list[str], topology: str | None, protocol: str | None) -> list[Override]:
+def _changes(
+    settings: list[str], topology: str | None, protocol: str | None, problems: list[Problem]
+) -> list[Override]:
+    from simnet.errors import attempt
     from simnet.scenario import override_from_text
 
     short = [(key, value) for key, value in (("topology", topology), ("protocol", protocol)) if value is not None]
-    return [
-        *(override_from_text(f"{key}={value}", f"--{key}") for key, value in short),
-        *(override_from_text(text) for text in settings),
-    ]
+    texts = [*((f"{key}={value}", f"--{key}") for key, value in short), *((text, "--set") for text in settings)]
+    changes = (attempt(problems, partial(override_from_text, *text)) for text in texts)
+    return [change for change in changes if change is not None]
 
 
 def _folders(names: list[str], output: Path | None) -> list[Path]:

@@ -33,7 +33,13 @@ def make(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Suffix: .json, .graphml or .gml.")],
 ) -> None:
     """Write a topology to a file."""
+    from simnet.errors import InputError, Problem, attempt
     from simnet.scenario import topology_from_text
-    from simnet.topology import save_topology
+    from simnet.topology import check_suffix, save_topology
 
-    save_topology(topology_from_text(spec), output)
+    problems: list[Problem] = []
+    topology = attempt(problems, lambda: topology_from_text(spec))
+    attempt(problems, lambda: check_suffix(output))
+    if problems or topology is None:
+        raise InputError(problems)
+    save_topology(topology, output)

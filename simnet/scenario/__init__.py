@@ -6,9 +6,7 @@ from simnet.scenario.build import (
     build_protocol,
     build_topology,
     build_training,
-    build_workload,
     load_topology,
-    load_workload,
     topology_from_text,
 )
 from simnet.scenario.check import describe
@@ -20,6 +18,7 @@ from simnet.scenario.overrides import Override, override_from_text
 from simnet.scenario.schema import scenario_keys, scenario_schema
 from simnet.scenario.settings import Scenario
 from simnet.scenario.topology_models import GeneratorSpec, TopologySpec
+from simnet.scenario.workloads import build_workload, load_workload
 from simnet.scenario.yaml_document import parse_yaml, read_yaml, write_yaml
 
 __all__ = [

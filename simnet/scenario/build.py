@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from pydantic import ValidationError
 
-from simnet.errors import InputError, KeyPath, Problem
+from simnet.errors import InputError, Problem
 from simnet.protocols import FIELDS, FlowProtocol, resolve
+from simnet.scenario.algorithm_options import fitted, misfits
 from simnet.scenario.document import Document
-from simnet.scenario.fields import shown
 from simnet.scenario.locate import find_file
-from simnet.scenario.models import DISTRIBUTIONS, RunSpec, TrainingSpec, WorkloadSpec
+from simnet.scenario.models import DISTRIBUTIONS, RunSpec, TrainingSpec
 from simnet.scenario.protocol_models import ProtocolSpec, protocol_overrides
-from simnet.scenario.sections import label, problems_of, unknown_key
+from simnet.scenario.sections import NotKnownError, problems_of
 from simnet.scenario.topology_models import GeneratorSpec, TopologySpec, generate
 from simnet.scenario.yaml_document import parse_yaml, read_yaml
 from simnet.topology import GENERATORS, TOPOLOGY_SUFFIXES, Topology, load_topology_file
@@ -25,12 +25,6 @@ from simnet.training.exchange import most_messages_at_once
 from simnet.training.settings import Architecture, Jitter, RunSettings, TrainingSettings
 from simnet.workload import (
     DTYPE_BYTES,
-    RecordedTrace,
-    Workload,
-    load_trace,
-    load_workload_csv,
-    table_workload,
-    workload_from_rows,
 )
 
 __all__ = [
@@ -39,15 +33,15 @@ __all__ = [
     "build_run",
     "build_topology",
     "build_training",
-    "build_workload",
     "load_topology",
-    "load_workload",
     "topology_from_text",
     "worker_count",
 ]
 
 TOPOLOGY_FILES = (".yaml", ".yml", *TOPOLOGY_SUFFIXES)
 """Suffixes of topology files."""
+
+_STAND_INS = {"bandwidth": "1 Gbps", "latency": "1 us", "kind": "other", "node_kind": "host"}
 
 MOST_PAIRS = 4_000_000
 """Operations of one exchange, some 700 bytes each."""
@@ -101,7 +95,14 @@ def load_topology(path: Path, spec: TopologySpec | None = None) -> Topology:
             message = f"{path.name} holds a generator, whose links lack nothing"
             raise InputError(Problem(message, "leave the defaults out", ("defaults",)))
         return _from_yaml(read_yaml(path), path.stem)
-    defaults = spec.defaults.model_dump(exclude_none=True) if spec is not None and spec.defaults else None
+    if spec is None or spec.defaults is None:
+        return load_topology_file(path)
+    try:
+        defaults = spec.defaults.known().model_dump(exclude_none=True)
+    except NotKnownError:
+        # With others in the place of those that are wrong, the file tells what is wrong with itself.
+        load_topology_file(path, _STAND_INS)
+        raise
     return load_topology_file(path, defaults)
 
 
@@ -161,15 +162,19 @@ def build_protocol(spec: ProtocolSpec, link_kinds: Iterable[str] = ()) -> FlowPr
     link_kinds : iterable of str
         Kinds of links between hosts: ``rdma`` means what they are.
     """
+    overrides, whole = protocol_overrides(spec)
     try:
-        return resolve(spec.name, protocol_overrides(spec), link_kinds=tuple(link_kinds))
+        protocol = resolve(spec.name, overrides, link_kinds=tuple(link_kinds))
     except InputError as error:
         # Below, fields are named with their units.
         keys = {field.name: field.key for field in FIELDS.values()}
         raise InputError(
-            replace(problem, path=tuple(keys.get(str(part), part) for part in problem.path))
+            replace(problem, path=(spec.name, *(keys.get(str(part), part) for part in problem.path)))
             for problem in error.problems
         ) from None
+    if not whole:
+        raise NotKnownError(spec.name)
+    return protocol
 
 
 def worker_count(spec: TrainingSpec, topology: Topology) -> int:
@@ -188,45 +193,30 @@ def build_training(spec: TrainingSpec, gradient_dtype: str, topology: Topology) 
     InputError
         More workers than ranks, options or speeds of workers that do not exist; all at once.
     """
-    problems = []
-    ranks, workers = len(topology.compiled.ranks), worker_count(spec, topology)
-    architecture = spec.architecture
-    if workers > ranks:
-        message = f"{workers} workers do not fit on the {ranks} ranks of topology {topology.name}"
-        problems.append(Problem(message, f"at most {ranks} workers are possible", ("workers",)))
-    pairs = most_messages_at_once(Architecture(architecture.name, dict(architecture.options)), min(workers, ranks))
-    if pairs > MOST_PAIRS:
-        message = f"{architecture.name} lets {pairs:,} pairs talk at once, which takes too much memory"
-        hint = f"at most {MOST_PAIRS:,} are possible: fewer workers or servers"
-        problems.append(Problem(message, hint, ("architecture",)))
-    hub = getattr(architecture.options, "hub", 0)
-    if hub >= workers:
-        message = f"hub {hub} is not one of the {workers} workers"
-        problems.append(Problem(message, f"a rank from 0 to {workers - 1} is wanted", ("architecture", "star", "hub")))
-    speeds = [1.0] * min(workers, ranks)
+    problems: list[Problem] = []
+    for check in _TRAINING_CHECKS:
+        # A check that needs what is wrong already has nothing to say.
+        with suppress(NotKnownError):
+            problems += check(spec, topology)
+    if problems:
+        raise InputError(problems)
+    workers = worker_count(spec, topology)
+    speeds = [1.0] * workers
     if isinstance(spec.speed_factors, tuple):
-        if len(spec.speed_factors) not in (0, workers):
-            message = f"speed_factors has {len(spec.speed_factors)} elements for {workers} workers"
-            hint = "one each is wanted, or a mapping {rank: factor}"
-            problems.append(Problem(message, hint, ("speed_factors",)))
         speeds = list(spec.speed_factors) or speeds
     else:
         for rank, speed in spec.speed_factors.items():
-            if rank >= workers:
-                message = f"speed_factors names rank {rank}, of {workers} workers"
-                hint = f"ranks from 0 to {workers - 1} are there"
-                problems.append(Problem(message, hint, ("speed_factors", rank)))
-            elif rank < len(speeds):
-                speeds[rank] = speed
-    if problems:
-        raise InputError(problems)
+            speeds[rank] = speed
+    architecture = spec.architecture
     jitter = None
     if spec.jitter is not None:
         spread = getattr(spec.jitter, DISTRIBUTIONS[spec.jitter.distribution])
         jitter = Jitter(spec.jitter.distribution, spread)
     return TrainingSettings(
         workers=workers,
-        architecture=Architecture(architecture.name, MappingProxyType(dict(architecture.options))),
+        architecture=Architecture(
+            architecture.name, MappingProxyType(fitted(dict(architecture.options), topology.compiled, workers))
+        ),
         sync=spec.sync,
         bucket_bytes=spec.bucket_size,
         overlap=spec.overlap,
@@ -237,6 +227,46 @@ def build_training(spec: TrainingSpec, gradient_dtype: str, topology: Topology) 
     )
 
 
+def _worker_problems(spec: TrainingSpec, topology: Topology) -> Iterator[Problem]:
+    ranks, workers = len(topology.compiled.ranks), worker_count(spec, topology)
+    if workers > ranks:
+        message = f"{workers} workers do not fit on the {ranks} ranks of topology {topology.name}"
+        yield Problem(message, f"at most {ranks} workers are possible", ("workers",))
+
+
+def _pair_problems(spec: TrainingSpec, topology: Topology) -> Iterator[Problem]:
+    architecture = Architecture(spec.architecture.name, dict(spec.architecture.options))
+    workers = min(worker_count(spec, topology), len(topology.compiled.ranks))
+    pairs = most_messages_at_once(architecture, workers)
+    if pairs > MOST_PAIRS:
+        message = f"{architecture.name} lets {pairs:,} pairs talk at once, which takes too much memory"
+        hint = f"at most {MOST_PAIRS:,} are possible: fewer workers or servers"
+        yield Problem(message, hint, ("architecture",))
+
+
+def _option_problems(spec: TrainingSpec, topology: Topology) -> Iterator[Problem]:
+    name = spec.architecture.name
+    if name != "parameter_server":
+        for key, message, hint in misfits(spec.architecture.options, worker_count(spec, topology)):
+            yield Problem(message, hint, ("architecture", name, key))
+
+
+def _speed_problems(spec: TrainingSpec, topology: Topology) -> Iterator[Problem]:
+    speeds, workers = spec.speed_factors, worker_count(spec, topology)
+    if isinstance(speeds, tuple):
+        if len(speeds) not in (0, workers):
+            message = f"speed_factors has {len(speeds)} elements for {workers} workers"
+            yield Problem(message, "one each is wanted, or a mapping {rank: factor}", ("speed_factors",))
+        return
+    for rank in speeds:
+        if rank >= workers:
+            message = f"speed_factors names rank {rank}, of {workers} workers"
+            yield Problem(message, f"ranks from 0 to {workers - 1} are there", ("speed_factors", rank))
+
+
+_TRAINING_CHECKS = (_worker_problems, _pair_problems, _option_problems, _speed_problems)
+
+
 def _servers(spec: TrainingSpec) -> int:
     return getattr(spec.architecture.options, "servers", 0)
 
@@ -244,90 +274,3 @@ def _servers(spec: TrainingSpec) -> int:
 def build_run(spec: RunSpec) -> RunSettings:
     """Return the run settings."""
     return RunSettings(spec.iterations, spec.warmup, spec.seed, spec.record == "messages")
-
-
-def build_workload(spec: WorkloadSpec, workers: int, folder: Path | None = None) -> Workload | RecordedTrace:
-    """Return the workload of one worker.
-
-    Parameters
-    ----------
-    spec : WorkloadSpec
-    workers : int
-        Over which a global batch is shared.
-    folder : Path, optional
-        Folder of the scenario, where files are looked for first.
-
-    Raises
-    ------
-    InputError
-        A global batch that cannot be shared evenly, a file that is wrong, a case that nobody has measured.
-    """
-    batch_size = spec.batch_size
-    if batch_size is None:
-        batch_size, rest = divmod(spec.global_batch_size or 0, workers)
-        if rest or not batch_size:
-            message = f"global_batch_size is {spec.global_batch_size}, which {workers} workers cannot share evenly"
-            hint = f"a multiple of {workers} is wanted"
-            raise InputError(Problem(message, hint, ("global_batch_size",)))
-    measured: dict[str, Any] = {"gpu": spec.gpu, "precision": spec.precision, "samples_per_s": spec.samples_per_s}
-    model: dict[str, Any] = {"model": spec.model, "sequence_length": spec.sequence_length}
-    try:
-        if spec.trace is not None:
-            path = _find(spec.trace, folder, "trace")
-            return load_trace(path, batch_size=batch_size, gpu=spec.gpu, precision=spec.precision, **model)
-        if spec.file is not None:
-            return load_workload(_find(spec.file, folder, "file"), batch_size=batch_size, **measured)
-        return table_workload(batch_size=batch_size, **model, **measured)
-    except InputError as error:
-        # A batch per worker that nobody has measured is reported where the scenario has its size.
-        given = "batch_size" if spec.batch_size is not None else "global_batch_size"
-        raise InputError(
-            replace(problem, path=(given,)) if problem.path == ("batch_size",) else problem
-            for problem in error.problems
-        ) from None
-
-
-def load_workload(path: Path, *, batch_size: int, **settings: Any) -> Workload:
-    """Return the own workload in a CSV or YAML file.
-
-    Parameters
-    ----------
-    path : Path
-    batch_size : int
-        Samples per worker and iteration.
-    settings
-        ``gpu``, ``precision`` and ``samples_per_s``, as for `simnet.workload.load_workload_csv`.
-
-    Raises
-    ------
-    InputError
-        Everything that is wrong with the file.
-    """
-    if path.suffix.lower() not in (".yaml", ".yml"):
-        return load_workload_csv(path, batch_size=batch_size, **settings)
-    document = read_yaml(path).checked()
-    data = document.data
-    rows: KeyPath = ()
-    if isinstance(data, dict):
-        unknown = [unknown_key(document, (key,), ["layers"]) for key in data if key != "layers"]
-        if unknown:
-            raise InputError(unknown)
-        data, rows = data.get("layers"), ("layers",)
-    if not isinstance(data, list):
-        hint = "one mapping a layer: '- {layer: conv1, parameters: 9408, forward_s: 1e-3, backward_s: 2e-3}'"
-        raise InputError(document.problem(rows, f"{label(rows)} is {shown(data)}, and no list of layers", hint))
-    try:
-        return workload_from_rows(data, name=path.stem, batch_size=batch_size, **settings)
-    except InputError as error:
-        # Problems of a row have its number in front; those of a setting are for the scenario to place.
-        raise InputError(
-            document.at(rows, problem) if not problem.path or isinstance(problem.path[0], int) else problem
-            for problem in error.problems
-        ) from None
-
-
-def _find(name: str, folder: Path | None, key: str) -> Path:
-    try:
-        return find_file(name, folder)
-    except InputError as error:
-        raise InputError(problem.under(key) for problem in error.problems) from None

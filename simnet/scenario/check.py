@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from simnet.errors import InputError, Problem
-from simnet.scenario.build import TOPOLOGY_FILES, load_topology, load_workload
+from simnet.scenario.build import TOPOLOGY_FILES, load_topology
 from simnet.scenario.fields import hint_at
 from simnet.scenario.load import SCENARIO_SUFFIXES, load_scenario
 from simnet.scenario.locate import find_file, shipped_names
 from simnet.scenario.overrides import Override
 from simnet.scenario.settings import Scenario
+from simnet.scenario.workloads import load_workload
 from simnet.scenario.yaml_document import read_yaml
 from simnet.topology import GENERATORS, TOPOLOGY_SUFFIXES, summary_lines
 from simnet.training.settings import TrainingSettings
@@ -139,7 +140,7 @@ def _find(name: str) -> Path:
             return find_file(name, None, kind, suffixes)
         except InputError as error:
             [problem] = error.problems
-    hint = "a file is wanted" if Path(name).is_dir() else hint_at(name, known)
+    hint = "a file is wanted" if name.strip() and Path(name).is_dir() else hint_at(name, known)
     if name in list_models():
         hint = f"that is a model; a scenario names it as workload: {{model: {name}}}"
     raise InputError(Problem(problem.message, hint))

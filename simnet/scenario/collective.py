@@ -13,10 +13,24 @@ from pydantic import Field, TypeAdapter, ValidationError, create_model
 
 from simnet.errors import InputError, KeyPath, Problem
 from simnet.protocols import FlowProtocol
+from simnet.scenario.algorithm_options import (
+    MOST_WORKERS,
+    ChainSpec,
+    DoubleTreeSpec,
+    HierarchicalSpec,
+    MeshSpec,
+    NoOptions,
+    RingSpec,
+    RootedTreeSpec,
+    StarSpec,
+    TorusSpec,
+    TreeSpec,
+    fitted,
+    misfits,
+)
 from simnet.scenario.build import build_protocol, build_topology
 from simnet.scenario.document import Document, python_document
 from simnet.scenario.fields import Whole, Word
-from simnet.scenario.models import MOST_WORKERS, MeshSpec, NoOptions, StarSpec
 from simnet.scenario.overrides import Override, apply_overrides
 from simnet.scenario.protocol_models import ProtocolSpec
 from simnet.scenario.sections import Choice, Section, problems_of
@@ -67,19 +81,18 @@ class CollectiveSettings:
     seed: int = 0
 
 
-class _RootSpec(Section):
-    """One rank gives to all or gets from all."""
-
-    root: Annotated[int, Whole(0, MOST_WORKERS)] = Field(
-        0, description="The rank that has the buffer, or gets the sum."
-    )
-
-
 _OPTIONS: Mapping[tuple[str, str], type[Section]] = {
+    ("all_reduce", "ring"): RingSpec,
     ("all_reduce", "star"): StarSpec,
+    ("all_reduce", "tree"): TreeSpec,
+    ("all_reduce", "double_tree"): DoubleTreeSpec,
     ("all_reduce", "mesh"): MeshSpec,
-    ("broadcast", "tree"): _RootSpec,
-    ("reduce", "tree"): _RootSpec,
+    ("all_reduce", "hierarchical"): HierarchicalSpec,
+    ("all_reduce", "torus"): TorusSpec,
+    ("broadcast", "tree"): RootedTreeSpec,
+    ("broadcast", "chain"): ChainSpec,
+    ("reduce", "tree"): RootedTreeSpec,
+    ("reduce", "chain"): ChainSpec,
 }
 
 
@@ -158,8 +171,7 @@ def load_collective(
         cluster = _attempt(problems, lambda: build_topology(topology_spec), document, ("topology",))
     if protocol_spec is not None:
         kinds = cluster.compiled.link_kind if cluster is not None else ()
-        at = ("protocol", protocol_spec.name)
-        transport = _attempt(problems, lambda: build_protocol(protocol_spec, kinds), document, at)
+        transport = _attempt(problems, lambda: build_protocol(protocol_spec, kinds), document, ("protocol",))
     if cluster is not None and (count is not None or "ranks" not in given):
         problems += _rank_problems(document, cluster, count, way)
     if problems or way is None or cluster is None or transport is None or sizes_bytes is None:
@@ -171,7 +183,7 @@ def load_collective(
         protocol=transport,
         nodes=cluster.compiled.rank_nodes[:count],
         sizes_bytes=sizes_bytes,
-        options=dict(way.options),
+        options=fitted(dict(way.options), cluster.compiled, count or len(cluster.compiled.ranks)),
         dtype=element,
         seed=drawn,
     )
@@ -225,8 +237,6 @@ def _rank_problems(
     if ranks > there:
         message = f"{ranks} ranks are more than topology {topology.name} has"
         yield document.problem(("ranks",), message, f"at most {there} is wanted")
-    for role in ("hub", "root"):
-        number = getattr(algorithm.options, role, 0) if algorithm is not None else 0
-        if algorithm is not None and number >= ranks:
-            message, hint = f"{role} {number} is not one of the {ranks} ranks", f"0 to {ranks - 1} are there"
-            yield document.problem(("algorithm", algorithm.name, role), message, hint)
+    if algorithm is not None:
+        for key, message, hint in misfits(algorithm.options, ranks):
+            yield document.problem(("algorithm", algorithm.name, key), message, hint)

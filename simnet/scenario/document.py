@@ -9,10 +9,31 @@ from typing import Any
 
 from simnet.errors import InputError, KeyPath, Problem
 
-__all__ = ["DEEPEST", "MOST_VALUES", "Document", "Place", "is_text", "problem_at", "python_document"]
+__all__ = [
+    "DEEPEST",
+    "MOST_VALUES",
+    "UNREADABLE",
+    "Document",
+    "Place",
+    "is_text",
+    "problem_at",
+    "python_document",
+]
 
 DEEPEST = 40  # mappings and lists inside each other
 MOST_VALUES = 200_000  # after aliases are expanded
+_LONGEST_KEY = 20  # characters, of a number
+_LARGEST_KEY = 10**_LONGEST_KEY
+
+
+class _Unreadable:
+    """Stands for a value that is a problem of its document already, so that nothing more is said of it."""
+
+    def __repr__(self) -> str:
+        return "what cannot be read"
+
+
+UNREADABLE = _Unreadable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +102,10 @@ class Document:
             value = value[key]
         return path, value
 
+    def is_unreadable(self, path: KeyPath) -> bool:
+        """Tell whether what is at a path, or what it should be in, is a problem of the document already."""
+        return self.known_part(path)[1] is UNREADABLE
+
     def at(self, path: KeyPath, problem: Problem) -> Problem:
         """Return a problem whose path is counted from `path` on with its place; one from another source as it is."""
         if problem.source:
@@ -98,7 +123,7 @@ class Document:
 def python_document(data: object, source: str) -> Document:
     """Return a document of Python values, which have no place in a text.
 
-    Tuples count as lists; what YAML could not hold is a problem, and None stands for it.
+    Tuples count as lists; what YAML could not hold is a problem, and `UNREADABLE` stands for it.
     """
     problems: list[Problem] = []
     count = 0
@@ -111,12 +136,16 @@ def python_document(data: object, source: str) -> Document:
         if value is None or isinstance(value, (bool, int, float)) or (isinstance(value, str) and is_text(value)):
             return value
         if isinstance(value, Mapping):
-            wrong = [key for key in value if not isinstance(key, (str, int)) or isinstance(key, bool)]
-            problems.extend(
-                Problem(f"the key {key!r} is neither text nor a whole number", path=path, source=source)
-                for key in wrong
-            )
-            return {key: plain(item, (*path, key)) for key, item in value.items() if key not in wrong}
+            found: dict[str | int, object] = {}
+            for key, item in value.items():
+                if not isinstance(key, (str, int)) or isinstance(key, bool):
+                    message = f"the key {key!r} is neither text nor a whole number"
+                    problems.append(Problem(message, path=path, source=source))
+                elif (twin := _twin(key, found)) is not None:
+                    problems.append(Problem(f"the key {key!r} is {twin!r} once more", "", (*path, key), source))
+                else:
+                    found[key] = plain(item, (*path, key))
+            return found
         if isinstance(value, (list, tuple)):
             return [plain(item, (*path, place)) for place, item in enumerate(value)]
         if isinstance(value, Path):
@@ -127,9 +156,17 @@ def python_document(data: object, source: str) -> Document:
             return plain(value.tolist(), path)
         message = f"a {type(value).__name__} cannot stand in a scenario"
         problems.append(Problem(message, "give text, numbers, lists or mappings", path, source))
-        return None
+        return UNREADABLE
 
     return Document(plain(data, ()), source, {}, tuple(problems))
+
+
+def _twin(key: str | int, known: Mapping[str | int, object]) -> str | int | None:
+    """Return the known key that is the same number as text, or the same text as a number."""
+    if isinstance(key, int):
+        return str(key) if abs(key) < _LARGEST_KEY and str(key) in known else None
+    number = int(key) if key.isascii() and key.removeprefix("-").isdecimal() and len(key) < _LONGEST_KEY else None
+    return number if number is not None and str(number) == key and number in known else None
 
 
 def is_text(text: str) -> bool:

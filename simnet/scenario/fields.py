@@ -96,7 +96,8 @@ class Whole:
         if isinstance(value, float) and value.is_integer() and abs(value) <= LARGEST_WHOLE:
             number = int(value)
         if isinstance(number, bool) or not isinstance(number, int):
-            refuse(f"is {shown(value)}", self._wanted(self.minimum))
+            too_large = isinstance(number, float) and number > self.maximum
+            refuse(f"is {shown(value)}", self._wanted(self.maximum + 1 if too_large else self.minimum))
         if not self.minimum <= number <= self.maximum:
             refuse(f"is {shown(value)}", self._wanted(number))
         return number
@@ -265,7 +266,9 @@ class Text:
         """Return the text or refuse it."""
         fits = isinstance(value, str) and (self.may_be_empty or value.strip()) and len(value) <= LONGEST_TEXT
         if not fits:
-            refuse(f"is {shown(value)}", f"{self.wanted} is wanted")
+            too_long = isinstance(value, str) and len(value) > LONGEST_TEXT
+            limit = f" of at most {LONGEST_TEXT} characters" if too_long else ""
+            refuse(f"is {shown(value)}", f"{self.wanted}{limit} is wanted")
         return str(value)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -279,12 +282,18 @@ class Text:
 class Name:
     """A name that can also be the name of a folder."""
 
+    longest = 100  # characters
     pattern = re.compile(r"\w[\w.+-]{0,99}")
 
     def check(self, value: object) -> str:
         """Return the name or refuse it."""
         if not isinstance(value, str) or not self.pattern.fullmatch(value):
-            refuse(f"is {shown(value)}", "a name of letters, digits, '_', '-', '+' and '.' is wanted")
+            wanted = "a name of letters, digits, '_', '-', '+' and '.' is wanted"
+            if isinstance(value, str) and len(value) > self.longest:
+                wanted = f"a name of at most {self.longest} characters is wanted"
+            elif isinstance(value, str) and re.fullmatch(r"[.+-][\w.+-]*", value):
+                wanted = "a name that begins with a letter, a digit or '_' is wanted"
+            refuse(f"is {shown(value)}", wanted)
         return value
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

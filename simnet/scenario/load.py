@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from simnet.errors import InputError, KeyPath, Problem
 from simnet.fabric.settings import EngineSettings
@@ -18,7 +18,6 @@ from simnet.scenario.build import (
     build_run,
     build_topology,
     build_training,
-    build_workload,
     worker_count,
 )
 from simnet.scenario.combinations import combination_problems
@@ -27,12 +26,11 @@ from simnet.scenario.locate import find_file
 from simnet.scenario.models import ScenarioSpec
 from simnet.scenario.overrides import Override, apply_overrides, overrides_from_mapping
 from simnet.scenario.protocol_models import protocol_data
-from simnet.scenario.sections import problems_of
+from simnet.scenario.sections import NotKnownError, problems_of, right_part
 from simnet.scenario.settings import Scenario
+from simnet.scenario.workloads import build_workload
 from simnet.scenario.yaml_document import read_yaml
-from simnet.topology import Topology
 from simnet.training.settings import JobSettings
-from simnet.workload import RecordedTrace, Workload
 
 __all__ = ["SCENARIO_SUFFIXES", "load_scenario", "parse_scenario", "scenario_data"]
 
@@ -93,10 +91,10 @@ def scenario_data(spec: ScenarioSpec) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Parts:
-    """What is left of a scenario that may be wrong in places: each section that is right."""
+    """A scenario that may be wrong in places: all of it, what is right of it, and what is wrong with it."""
 
     spec: ScenarioSpec | None
-    sections: Mapping[str, Any]
+    right: ScenarioSpec | None
     problems: list[Problem]
 
 
@@ -122,63 +120,40 @@ def _validate(document: Document, name: str) -> _Parts:
         spec = ScenarioSpec.model_validate(data)
     except ValidationError as error:
         problems += problems_of(document, ScenarioSpec, error)
-    wrong = {problem.path[0] if problem.path else "" for problem in problems}
-    if spec is not None:
-        sections = {key: getattr(spec, key) for key in ScenarioSpec.model_fields}
-    else:
-        sections = _sections(data, wrong)
-    right = {key: section for key, section in sections.items() if key not in wrong}
-    return _Parts(None if problems else spec, right, _in_order(problems))
-
-
-def _sections(data: Any, wrong: set[Any]) -> dict[str, Any]:
-    """Validate each section on its own."""
-    found: dict[str, Any] = {}
-    if not isinstance(data, dict):
-        return found
-    for key, field in ScenarioSpec.model_fields.items():
-        if key in wrong:
-            continue
-        if data.get(key) is None:
-            found[key] = field.get_default(call_default_factory=True)
-        else:
-            adapter: TypeAdapter[Any] = TypeAdapter(field.rebuild_annotation())
-            found[key] = adapter.validate_python(data[key])
-    return found
+    if spec is not None and not problems:
+        return _Parts(spec, spec, [])
+    try:
+        right: Any = right_part(ScenarioSpec, data, {problem.path for problem in problems})
+    except NotKnownError:
+        right = None
+    return _Parts(None, right, _in_order(problems))
 
 
 def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
     """Build what can be built, so that problems of one part do not hide those of another."""
     problems = list(parts.problems)
-    sections = parts.sections
+    right = parts.right
+    if right is None:
+        raise InputError(problems)
 
     def attempt(path: KeyPath, build: Callable[[], _Built]) -> _Built | None:
         try:
             return build()
         except InputError as error:
             problems.extend(document.at(path, problem) for problem in error.problems)
-            return None
+        except NotKnownError:
+            pass
+        return None
 
-    topology: Topology | None = None
-    protocol: FlowProtocol | None = None
-    workload: Workload | RecordedTrace | None = None
-    training = None
-    topology_spec, protocol_spec = sections.get("topology"), sections.get("protocol")
-    workload_spec, training_spec = sections.get("workload"), sections.get("training")
-    if topology_spec is not None:
-        topology = attempt(("topology",), lambda: build_topology(topology_spec, folder))
-    if protocol_spec is not None:
-        kinds = topology.compiled.link_kind if topology is not None else ()
-        protocol = attempt(("protocol", protocol_spec.name), lambda: build_protocol(protocol_spec, kinds))
-    if training_spec is not None and topology is not None:
-        dtype = workload_spec.gradient_dtype if workload_spec is not None else "fp32"
-        training = attempt(("training",), lambda: build_training(training_spec, dtype, topology))
-    if workload_spec is not None:
-        if workload_spec.batch_size is not None:
-            workload = attempt(("workload",), lambda: build_workload(workload_spec, 1, folder))
-        elif training_spec is not None and topology is not None:
-            workers = worker_count(training_spec, topology)
-            workload = attempt(("workload",), lambda: build_workload(workload_spec, workers, folder))
+    topology = attempt(("topology",), lambda: build_topology(right.topology, folder))
+    kinds = topology.compiled.link_kind if topology is not None else ()
+    protocol = attempt(("protocol",), lambda: build_protocol(right.protocol, kinds))
+    dtype = attempt((), lambda: right.workload.gradient_dtype) or "fp32"
+    training, workers = None, None
+    if topology is not None:
+        training = attempt(("training",), lambda: build_training(right.training, dtype, topology))
+        workers = attempt((), lambda: worker_count(right.training, topology))
+    workload = attempt(("workload",), lambda: build_workload(right.workload, workers, folder))
     spec = parts.spec
     if problems or spec is None or topology is None or protocol is None or workload is None or training is None:
         raise InputError(_in_order(problems))

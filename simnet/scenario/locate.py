@@ -33,6 +33,8 @@ def find_file(name: str, folder: Path | None, kind: str = "", suffixes: Sequence
     InputError
         There is no such file, or it is a directory.
     """
+    if not name.strip():
+        raise InputError(Problem(f"{shown(name)} names no file", "a file name is wanted"))
     given = Path(name)
     places = [place / given for place in (folder, Path()) if place is not None]
     if kind and not given.is_absolute():

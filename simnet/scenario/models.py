@@ -5,14 +5,27 @@ This is the single source for validation, for ``simnet schema`` and for the docu
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator, TypeAdapter, WithJsonSchema
 
+from simnet.scenario.algorithm_options import (
+    MOST_WORKERS,
+    DoubleTreeSpec,
+    HierarchicalSpec,
+    MeshSpec,
+    NoOptions,
+    RingSpec,
+    StarSpec,
+    TorusSpec,
+    TreeSpec,
+)
 from simnet.scenario.fields import Flag, Name, Quantity, Real, Text, Whole, Word, refuse, shown
 from simnet.scenario.protocol_models import ProtocolSpec
 from simnet.scenario.sections import Choice, Section
 from simnet.scenario.topology_models import TopologySpec
+from simnet.traffic.all_reduce import ALL_REDUCE
 from simnet.units import MEBIBYTE
 from simnet.workload import GRADIENT_DTYPES, PRECISIONS
 
@@ -27,7 +40,6 @@ __all__ = [
     "WorkloadSpec",
 ]
 
-MOST_WORKERS = 1_000_000
 MOST_ITERATIONS = 1_000_000
 LARGEST_BATCH = 1_000_000_000
 
@@ -67,25 +79,6 @@ class WorkloadSpec(Section):
     )
 
 
-class NoOptions(Section):
-    """An architecture without options."""
-
-
-class StarSpec(Section):
-    """All gradients go to one rank, that adds them up and sends the sum back."""
-
-    hub: Annotated[int, Whole(0, MOST_WORKERS)] = Field(0, description="Rank that all others send to.")
-
-
-class MeshSpec(Section):
-    """Every rank exchanges with every other."""
-
-    exchange: Annotated[str, Word(("scatter", "full"))] = Field(
-        "scatter",
-        description="scatter: each rank reduces its share and hands it out; full: all send everything to all.",
-    )
-
-
 class ParameterServerSpec(Section):
     """Workers push gradients to servers and pull parameters back."""
 
@@ -99,11 +92,17 @@ class ParameterServerSpec(Section):
 class ArchitectureSpec(Choice):
     """How gradients are exchanged."""
 
-    ring: NoOptions | None = Field(None, description="Ring all-reduce.")
+    ring: RingSpec | None = Field(None, description="Ring all-reduce.")
     star: StarSpec | None = Field(None, description="Star all-reduce, with its hub a rank.")
-    tree: NoOptions | None = Field(None, description="Binomial-tree reduce, then broadcast.")
+    tree: TreeSpec | None = Field(None, description="Tree reduce, then broadcast.")
+    double_tree: DoubleTreeSpec | None = Field(None, description="Two trees with half of the buffer each.")
     butterfly: NoOptions | None = Field(None, description="Recursive doubling, with a fold where not a power of two.")
+    halving_doubling: NoOptions | None = Field(
+        None, description="Recursive halving, then doubling (Rabenseifner), with a fold where not a power of two."
+    )
     mesh: MeshSpec | None = Field(None, description="Direct exchange between all ranks.")
+    hierarchical: HierarchicalSpec | None = Field(None, description="Within groups, across them, within them again.")
+    torus: TorusSpec | None = Field(None, description="Rings along the rows and columns of a grid of ranks.")
     parameter_server: ParameterServerSpec | None = Field(None, description="Parameter servers on hosts.")
 
 
@@ -135,7 +134,8 @@ class _Rank(Whole):
 
     def check(self, value: object) -> int:
         """Return the number or refuse it."""
-        is_number = isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 10
+        # As the number is written, so that no rank has two keys.
+        is_number = isinstance(value, str) and re.fullmatch(r"0|[1-9][0-9]{0,8}", value)
         return super().check(int(value) if is_number else value)  # type: ignore[call-overload]
 
 
@@ -155,7 +155,7 @@ def _speed_factors(value: Any) -> dict[int, float] | tuple[float, ...]:
 _SPEED_FACTORS_SCHEMA = {
     "anyOf": [
         {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0}},
-        {"type": "object", "patternProperties": {r"^\d+$": {"type": "number", "exclusiveMinimum": 0}}},
+        {"type": "object", "patternProperties": {r"^(0|[1-9][0-9]*)$": {"type": "number", "exclusiveMinimum": 0}}},
     ]
 }
 
@@ -169,8 +169,8 @@ class TrainingSpec(Section):
         "without GPUs, all but one for each parameter server.",
     )
     architecture: ArchitectureSpec = Field(
-        default_factory=lambda: ArchitectureSpec(ring=NoOptions()),
-        description="How gradients are exchanged: ring, star, tree, butterfly, mesh or parameter_server.",
+        default_factory=lambda: ArchitectureSpec(ring=RingSpec()),
+        description="How gradients are exchanged: " + ", ".join([*ALL_REDUCE, "parameter_server"]) + ".",
     )
     sync: Annotated[str, Word(("bsp",))] = Field(
         "bsp", description="bsp: all workers finish an iteration before one begins the next."

@@ -139,10 +139,12 @@ def _nowhere(source: str) -> dict[KeyPath, Place]:
 def _apply(document: Document, override: Override) -> Document:
     below = override.document
     places = dict(document.places)
+    reached: list[KeyPath] = []
     new_place = below.places.get((), Place(below.source, (), 0, 0, 0, 0))
 
     def put(node: Any, path: KeyPath, rest: tuple[str, ...]) -> Any:
         if not rest:
+            reached.append(path)
             for known in [known for known in places if known[: len(path)] == path]:
                 del places[known]
             places.update({(*path, *inner): place for inner, place in below.places.items()})
@@ -157,7 +159,7 @@ def _apply(document: Document, override: Override) -> Document:
             node = {}
             places[path] = new_place
         if isinstance(node, list):
-            position = int(part) if part.isdecimal() and len(part) < 10 else len(node)
+            position = int(part) if _is_number(part) else len(node)
             if position >= len(node):
                 there = f"positions from 0 to {len(node) - 1} are there" if node else "the list is empty"
                 message = f"{_dotted(path)} has no position {part!r}"
@@ -166,11 +168,17 @@ def _apply(document: Document, override: Override) -> Document:
         if not isinstance(node, dict):
             message, hint = f"{_dotted(path)} is {shown(node)}", f"so there is no {part!r} to set below it"
             raise InputError(below.problem((), message, hint, at_key=True))
-        name: str | int = int(part) if part.isdecimal() and len(part) < 10 and int(part) in node else part
+        name: str | int = int(part) if _is_number(part) and int(part) in node else part
         return {**node, name: put(node.get(name), (*path, name), tuple(others))}
 
     data = put(document.data, (), override.path)
-    return Document(data, document.source, places, (*document.problems, *below.problems))
+    [changed] = reached
+    found = (problem.under(*changed) for problem in below.problems)
+    return Document(data, document.source, places, (*document.problems, *found))
+
+
+def _is_number(part: str) -> bool:
+    return part.isascii() and part.isdecimal() and len(part) < 10
 
 
 def _dotted(path: KeyPath) -> str:

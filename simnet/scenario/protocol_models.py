@@ -5,13 +5,14 @@ Names and fields are those of `simnet.protocols`; nothing is written twice.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 from pydantic import Field, create_model
 
 from simnet.protocols import FIELDS, PROTOCOLS, FlowProtocol, ProtocolField
 from simnet.scenario.fields import Flag, Quantity, Real, Word
-from simnet.scenario.sections import Choice, Section
+from simnet.scenario.sections import Choice, NotKnownError, Section
 
 __all__ = ["ProtocolSpec", "protocol_data", "protocol_overrides"]
 
@@ -63,10 +64,14 @@ class ProtocolSpec(_ProtocolSpec):
     """The transport: a name, or one name with what differs from its defaults."""
 
 
-def protocol_overrides(spec: ProtocolSpec) -> dict[str, Any]:
-    """Return what a scenario overrides, by the names of the fields, in SI units."""
-    given = {field.name: getattr(spec.options, field.key) for field in FIELDS.values()}
-    return {name: value for name, value in given.items() if value is not None}
+def protocol_overrides(spec: ProtocolSpec) -> tuple[dict[str, Any], bool]:
+    """Return what a scenario overrides, by the names of the fields, in SI units; and whether all of it is known."""
+    given: dict[str, Any] = {}
+    for field in FIELDS.values():
+        with suppress(NotKnownError):
+            given[field.name] = getattr(spec.options, field.key)
+    overrides = {name: value for name, value in given.items() if value is not None}
+    return overrides, len(given) == len(FIELDS)
 
 
 def protocol_data(spec: ProtocolSpec, protocol: FlowProtocol) -> dict[str, Any]:

@@ -6,11 +6,19 @@ written as the bare name: ``ring`` for ``{ring: {}}``. In both an empty value (`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, model_serializer, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 from pydantic_core import CoreSchema, ErrorDetails
 from pydantic_core.core_schema import SerializerFunctionWrapHandler
 
@@ -18,7 +26,21 @@ from simnet.errors import KeyPath, Problem
 from simnet.scenario.document import Document
 from simnet.scenario.fields import hint_at, refuse, shown
 
-__all__ = ["Choice", "Section", "label", "one_key", "problems_of", "section_of", "unknown_key"]
+__all__ = [
+    "Choice",
+    "NotKnownError",
+    "Section",
+    "label",
+    "one_key",
+    "problems_of",
+    "right_part",
+    "section_of",
+    "unknown_key",
+]
+
+
+class NotKnownError(Exception):
+    """A value was asked for that is wrong, which is told already: what follows from it cannot be said."""
 
 
 class Section(BaseModel):
@@ -35,6 +57,20 @@ class Section(BaseModel):
             refuse(f"is {shown(value)}", f"a mapping is wanted, with keys out of {', '.join(cls.model_fields)}")
         optional = {key for key, field in cls.model_fields.items() if not field.is_required()}
         return {key: item for key, item in value.items() if item is not None or key not in optional}
+
+    def __getattr__(self, name: str) -> Any:
+        # Only `right_part` leaves fields out.
+        if name in type(self).model_fields:
+            raise NotKnownError(name)
+        return super().__getattr__(name)  # type: ignore[misc]  # pydantic hides it from type checkers
+
+    def known(self) -> Self:
+        """Return the section itself if all of it is right."""
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, Section):
+                value.known()
+        return self
 
 
 class Choice(Section):
@@ -133,6 +169,56 @@ def _section_in(annotation: Any) -> type[BaseModel] | None:
     return next((found for part in get_args(annotation) if (found := _section_in(part))), None)
 
 
+def right_part(model: type[Section], data: Any, wrong: Collection[KeyPath]) -> Section:
+    """Return a section of which only what is right can be asked for; all else raises `NotKnownError`.
+
+    So that checks can be made that have nothing to do with what is wrong.
+
+    Parameters
+    ----------
+    model : type
+        Of the section.
+    data : object
+        As it stands in the document.
+    wrong : collection of tuple
+        Paths from here to everything that is wrong.
+    """
+    fields = model.model_fields
+    if issubclass(model, Choice) and isinstance(data, str):
+        data = {data: {}}
+    if not isinstance(data, Mapping) or any(not path for path in wrong):
+        raise NotKnownError(model.__name__)
+    if issubclass(model, Choice) and (len(data) != 1 or any(len(path) == 1 for path in wrong)):
+        raise NotKnownError(model.__name__)
+    # Any key that is not given may be what an unknown one was meant to be.
+    unknown = any(path[0] not in fields for path in wrong)
+    values: dict[str, Any] = {}
+    lost = set()
+    for key, field in fields.items():
+        below = [path[1:] for path in wrong if path[0] == key]
+        section = section_of(model, (key,))
+        try:
+            if below and (section is None or not issubclass(section, Section)):
+                raise NotKnownError(key)
+            if below:
+                assert section is not None
+                assert issubclass(section, Section)
+                values[key] = right_part(section, data.get(key), below)
+            elif data.get(key) is None and (unknown or field.is_required()):
+                raise NotKnownError(key)
+            elif data.get(key) is None:
+                values[key] = field.get_default(call_default_factory=True)
+            else:
+                adapter: TypeAdapter[Any] = TypeAdapter(field.rebuild_annotation())
+                values[key] = adapter.validate_python(data[key])
+        except NotKnownError:
+            lost.add(key)
+    made = model.model_construct(**values)
+    for key in lost:
+        made.__dict__.pop(key, None)
+    return made
+
+
 def problems_of(
     document: Document, model: type[BaseModel], error: ValidationError, below: KeyPath = ()
 ) -> list[Problem]:
@@ -148,7 +234,8 @@ def problems_of(
     below : tuple of str or int
         Where in the document the validated value stands.
     """
-    return [_problem(document, model, detail, below) for detail in error.errors(include_url=False)]
+    found = [_problem(document, model, detail, below) for detail in error.errors(include_url=False)]
+    return [problem for problem in found if not document.is_unreadable(problem.path)]
 
 
 def _problem(document: Document, model: type[BaseModel], detail: ErrorDetails, below: KeyPath) -> Problem:

@@ -14,7 +14,7 @@ __all__ = ["MOST_SIZES", "parse_sizes"]
 
 MOST_SIZES = 1000
 
-_FACTOR = re.compile(r"x\s*(\d+(?:\.\d+)?)")
+_FACTOR = re.compile(r"x\s*([0-9]+(?:\.[0-9]+)?)")
 _FORM = "write a size, such as '1 MiB', or a range, such as '8B:1GiB:x2' or '1MiB:8MiB:+1MiB'"
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from simnet.errors import InputError, KeyPath, Problem
-from simnet.scenario.document import DEEPEST, MOST_VALUES, Document, Place, is_text, problem_at
+from simnet.scenario.document import DEEPEST, MOST_VALUES, UNREADABLE, Document, Place, is_text, problem_at
 
 __all__ = ["parse_yaml", "read_yaml", "write_yaml"]
 
@@ -206,9 +206,11 @@ class _Reader:
             self._open.discard(id(node))
 
     def _entries(self, node: yaml.Node, path: KeyPath) -> Iterator[tuple[str | int, Any]]:
-        first_line: dict[str | int, int] = {}
+        first_line: dict[str, int] = {}  # a number and the same as text are one key
         for key_node, value_node in node.value:
             key = self._scalar(key_node, path) if isinstance(key_node, yaml.ScalarNode) else None
+            if key is UNREADABLE:
+                continue
             if not isinstance(key, (str, int)) or isinstance(key, bool):
                 message, hint = "a list or mapping cannot be a key", ""
                 if isinstance(key_node, yaml.ScalarNode):
@@ -216,34 +218,38 @@ class _Reader:
                     hint = "put it in quotes if text is meant"
                 self.problems.append(self._problem(key_node, path, message, hint))
                 continue
-            if key in first_line:
-                hint = f"it was given on line {first_line[key]} before"
+            if str(key) in first_line:
+                hint = f"it was given on line {first_line[str(key)]} before"
                 self.problems.append(self._problem(key_node, (*path, key), f"the key {key!r} is given twice", hint))
                 continue
-            first_line[key] = key_node.start_mark.line + 1
+            first_line[str(key)] = key_node.start_mark.line + 1
             yield key, self.value(value_node, (*path, key), key_node)
 
-    def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> str | int | float | bool | None:
+    def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
         tag, text = node.tag, node.value
         if tag == f"{_TAG}str":
             if not is_text(text):
                 self.problems.append(self._problem(node, path, "half a character (a surrogate) is not text"))
-                return None
+                return UNREADABLE
             return str(text)
         rule = _SCALARS.get(tag)
         if rule is None:
             self._refuse_tag(node, path, "")
-            return None
+            return UNREADABLE
         if not rule.fullmatch(text):
             self.problems.append(self._problem(node, path, f"{text!r} is not of type {tag.removeprefix(_TAG)}"))
-            return None
+            return UNREADABLE
         if rule is _NULL:
             return None
         if rule is _BOOL:
             return str(text).lower() == "true"
         if len(text) > LONGEST_NUMBER:
-            self.problems.append(self._problem(node, path, f"a number of {len(text)} digits is too long"))
-            return None
+            self.problems.append(
+                self._problem(
+                    node, path, f"a number of {len(text)} digits is too long", f"at most {LONGEST_NUMBER} are read"
+                )
+            )
+            return UNREADABLE
         return _integer(text) if rule is _INT else _float(text)
 
     def _refuse_tag(self, node: yaml.Node, path: KeyPath, allowed: str) -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from simnet.topology.building import Cable, HostSpec
-from simnet.topology.files import TOPOLOGY_SUFFIXES, load_topology_file, save_topology, topology_from_graph
+from simnet.topology.files import (
+    TOPOLOGY_SUFFIXES,
+    check_suffix,
+    load_topology_file,
+    save_topology,
+    topology_from_graph,
+)
 from simnet.topology.model import LINK_KINDS, NODE_KINDS, CompiledTopology, Topology, compile_topology
 from simnet.topology.routing import Router, ecmp_hash
 from simnet.topology.summary import bisection_bandwidth, oversubscription, summary_lines, topology_summary
@@ -23,6 +29,7 @@ __all__ = [
     "Router",
     "Topology",
     "bisection_bandwidth",
+    "check_suffix",
     "compile_topology",
     "dragonfly",
     "ecmp_hash",

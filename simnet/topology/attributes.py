@@ -65,6 +65,11 @@ _BANDWIDTH = _Quantity("bandwidth", "bandwidth_bytes_per_s", parse_bandwidth, fo
 _LATENCY = _Quantity("latency", "latency_s", parse_duration, format_duration, zero_allowed=True)
 _BUFFER = _Quantity("buffer", "buffer_bytes", parse_size, format_size)
 _MEMORY = _Quantity("memory_bandwidth", "memory_bandwidth_bytes_per_s", parse_bandwidth, format_bandwidth)
+_OF_LINKS = (_BANDWIDTH, _LATENCY, _BUFFER)
+_OF_NODES = (_MEMORY,)
+
+_ALIKE = 0.8  # of two names, from 0 to 1
+_HARDLY_DIFFERENT = 0.85
 
 LINK_ATTRIBUTES = ("bandwidth", "latency", "kind", "buffer", "loss_probability")
 """What simnet knows of links, as files call it."""
@@ -81,7 +86,7 @@ def read_link_attributes(given: Mapping[str, Any]) -> tuple[dict[str, Any], list
     given : mapping
         Attributes as in a file.
     """
-    found, problems = _read_quantities(given, (_BANDWIDTH, _LATENCY, _BUFFER))
+    found, problems = _read_quantities(given, _OF_LINKS)
     if "kind" in given:
         found["kind"] = _word(given["kind"])
         problems += _unknown_kind("link", found["kind"], LINK_KINDS)
@@ -91,7 +96,7 @@ def read_link_attributes(given: Mapping[str, Any]) -> tuple[dict[str, Any], list
         if not 0 <= loss < 1:
             message = f"loss_probability is {given['loss_probability']!r}"
             problems.append(("loss_probability", message, "a number from 0 to below 1 is wanted"))
-    return found, problems + _slips(given, LINK_ATTRIBUTES)
+    return found, problems + _slips(given, LINK_ATTRIBUTES, _OF_LINKS)
 
 
 def read_node_attributes(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[AttributeProblem]]:
@@ -102,20 +107,20 @@ def read_node_attributes(given: Mapping[str, Any]) -> tuple[dict[str, Any], list
     given : mapping
         Attributes as in a file.
     """
-    found, problems = _read_quantities(given, (_MEMORY,))
+    found, problems = _read_quantities(given, _OF_NODES)
     if "kind" in given:
         found["kind"] = _word(given["kind"])
         problems += _unknown_kind("node", found["kind"], NODE_KINDS)
     if "host" in given:
         found["host"] = str(given["host"])
-    return found, problems + _slips(given, NODE_ATTRIBUTES)
+    return found, problems + _slips(given, NODE_ATTRIBUTES, _OF_NODES)
 
 
 def as_text(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return attributes as a file has them: quantities as text that is read back as the very same number."""
     written = {}
     for name, value in attributes.items():
-        quantity = next((q for q in (_BANDWIDTH, _LATENCY, _BUFFER, _MEMORY) if q.number_name == name), None)
+        quantity = next((q for q in (*_OF_LINKS, *_OF_NODES) if q.number_name == name), None)
         if quantity is None:
             written[name] = value
         else:
@@ -167,8 +172,13 @@ def _read_quantities(
 
 
 def _number(value: object) -> float:
-    """Return a number as it is, and NaN for everything else."""
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    """Return a number as it is, infinity for one that is too large, and NaN for everything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _word(value: object) -> str:
@@ -179,21 +189,31 @@ def _unknown_kind(of: str, kind: str, known: Iterable[str]) -> list[AttributePro
     return [] if kind in known else [("kind", f"unknown kind of {of} {kind!r}", nearest(kind.lower(), known))]
 
 
-def _slips(given: Mapping[str, Any], known: tuple[str, ...]) -> list[AttributeProblem]:
+def _slips(
+    given: Mapping[str, Any], known: tuple[str, ...], quantities: tuple[_Quantity, ...]
+) -> list[AttributeProblem]:
     problems = []
+    twins = {quantity.text_name: quantity.number_name for quantity in quantities}
+    twins |= {number: text for text, number in twins.items()}
+    words = (*known, *(quantity.number_name for quantity in quantities))
     for name in given:
-        meant = _nearly(str(name), known)
-        if meant and meant not in given:
+        meant, ratio = _nearly(str(name), words)
+        if not meant:
+            continue
+        # Beside the known one it is a slip only if hardly a letter differs, and no name of its own, as `latency_ms` is.
+        beside = meant in given or twins.get(meant) in given
+        own = ratio <= _HARDLY_DIFFERENT or any(word in str(name) for word in known)
+        if not (beside and own):
             problems.append((name, f"unknown attribute {name!r}", f"did you mean {meant!r}?"))
     return problems
 
 
 @lru_cache(maxsize=1024)
-def _nearly(name: str, known: tuple[str, ...]) -> str:
-    """Return the known name that this one is nearly, but not quite."""
-    exact = {quantity.number_name for quantity in (_BANDWIDTH, _LATENCY, _BUFFER, _MEMORY)}
-    if name in known or name in exact:
-        return ""
+def _nearly(name: str, known: tuple[str, ...]) -> tuple[str, float]:
+    """Return the known name that this one is nearly, but not quite, and how much they are alike, from 0 to 1."""
+    longest = 2 * max(map(len, known))
+    if name in known or len(name) > longest:
+        return "", 0.0
     ratios = {word: SequenceMatcher(None, name.lower(), word).ratio() for word in known}
     best = max(ratios, key=lambda word: ratios[word])
-    return best if ratios[best] > 0.8 else ""
+    return (best, ratios[best]) if ratios[best] > _ALIKE else ("", 0.0)

@@ -9,18 +9,19 @@ from typing import Any
 import networkx as nx
 
 from simnet.errors import InputError, Problem, nearest
+from simnet.json_text import json_places
 from simnet.topology.attributes import as_text
 from simnet.topology.checks import build_topology
 from simnet.topology.document import Document, DocumentLink, DocumentNode, Places, placed, shortened
 from simnet.topology.gml import places_in_gml, read_gml, write_gml
 from simnet.topology.graphml import places_in_graphml, read_graphml, write_graphml
 from simnet.topology.model import Topology, garbage_kept
-from simnet.topology.node_link import places_in_json, read_node_link, write_node_link
+from simnet.topology.node_link import read_node_link, write_node_link
 
-__all__ = ["TOPOLOGY_SUFFIXES", "load_topology_file", "save_topology", "topology_from_graph"]
+__all__ = ["TOPOLOGY_SUFFIXES", "check_suffix", "load_topology_file", "save_topology", "topology_from_graph"]
 
 _READERS: dict[str, tuple[Callable[[str], Document], Callable[[str, list[Problem]], Places]]] = {
-    ".json": (read_node_link, lambda text, problems: places_in_json(text, {problem.path for problem in problems})),
+    ".json": (read_node_link, lambda text, problems: json_places(text, {problem.path for problem in problems})),
     ".graphml": (read_graphml, lambda text, _: places_in_graphml(text)),
     ".gml": (read_gml, lambda text, _: places_in_gml(text)),
 }
@@ -54,7 +55,7 @@ def load_topology_file(path: str | Path, defaults: Mapping[str, Any] | None = No
 
 
 def _load(path: Path, defaults: Mapping[str, Any] | None) -> Topology:
-    read, places_in = _READERS[_suffix(path)]
+    read, places_in = _READERS[check_suffix(path)]
     source = str(path)
     text = _text(path)
     try:
@@ -116,7 +117,7 @@ def save_topology(topology: Topology, path: str | Path) -> None:
         Unknown suffix, or the file cannot be written.
     """
     path = Path(path)
-    suffix = _suffix(path)
+    suffix = check_suffix(path)
     nodes = [(name, as_text(attributes)) for name, attributes in topology.graph.nodes.items()]
     links = [(*ends, as_text(attributes)) for ends, attributes in topology.graph.edges.items()]
     attributes = {**topology.graph.graph, "name": topology.name}
@@ -133,7 +134,8 @@ def save_topology(topology: Topology, path: str | Path) -> None:
         raise InputError(Problem(f"cannot write the topology: {error.strerror}", source=str(path))) from None
 
 
-def _suffix(path: Path) -> str:
+def check_suffix(path: Path) -> str:
+    """Return the suffix, one of `TOPOLOGY_SUFFIXES`, or refuse the name of a file that is of no known format."""
     suffix = path.suffix.lower()
     if suffix not in _READERS:
         hint = nearest(suffix, _READERS) if suffix else f"known: {', '.join(_READERS)}"

@@ -20,7 +20,7 @@ __all__ = ["places_in_gml", "read_gml", "write_gml"]
 _TOKEN = re.compile(
     r"""\s*(?:\#[^\n]*\s*)*  # comments run to the end of the line
     (?:(?P<key>[A-Za-z_][0-9A-Za-z_]*)(?=[\s\["])
-    |(?P<number>[+-]?(?:\d+\.?\d*(?:[Ee][+-]?\d+)?|\.\d+(?:[Ee][+-]?\d+)?|INF|NAN)(?=[\s\]]|\Z))
+    |(?P<number>[+-]?(?:[0-9]+\.?[0-9]*(?:[Ee][+-]?[0-9]+)?|\.[0-9]+(?:[Ee][+-]?[0-9]+)?|INF|NAN)(?=[\s\]]|\Z))
     |"(?P<string>[^"]*)"
     |(?P<open>\[)
     |(?P<close>\])
@@ -28,6 +28,8 @@ _TOKEN = re.compile(
     |(?P<unknown>\S+))""",
     re.VERBOSE,
 )
+_DEEPEST = 100  # lists inside each other
+_LONGEST_NUMBER = 400  # characters
 _LIST_START = "_networkx_list_start"
 
 
@@ -81,6 +83,11 @@ def _document(text: str, places: Places | None) -> Document:
     (graph,) = graphs
     read.place((), graph.offset)
     directed = any(pair.key == "directed" and pair.value == 1 for pair in graph.value)
+    for pair in graph.value:
+        if pair.key in ("directed", "multigraph") and pair.value not in (0, 1):
+            read.place((pair.key,), pair.offset)
+            shown = "a list" if isinstance(pair.value, list) else repr(pair.value)
+            document.wrong((pair.key,), f"{pair.key} is {shown}", "0 or 1 is wanted")
     nodes = [pair for pair in graph.value if pair.key == "node"]
     edges = [pair for pair in graph.value if pair.key == "edge"]
     rest = [pair for pair in graph.value if pair.key not in ("node", "edge", "directed", "multigraph")]
@@ -179,6 +186,8 @@ def _pairs(text: str) -> list[_Pair]:
             lists[-1].append(_Pair(key, html.unescape(match["string"]), match.start(kind) - 1))
             key = ""
         elif kind == "number" and key:
+            if len(match["number"]) > _LONGEST_NUMBER:
+                raise _syntax(text, match.start(kind), f"a number of {len(match['number'])} digits is too long")
             lists[-1].append(_Pair(key, _number(match["number"]), match.start(kind)))
             key = ""
         elif kind == "open" and key:
@@ -186,6 +195,8 @@ def _pairs(text: str) -> list[_Pair]:
             lists[-1].append(_Pair(key, value, match.start(kind)))
             lists.append(value)
             opened.append(match.start(kind))
+            if len(opened) > _DEEPEST:
+                raise _syntax(text, opened[-1], f"more than {_DEEPEST} lists inside each other")
             key = ""
         elif kind == "close" and opened and not key:
             lists.pop()

@@ -6,6 +6,7 @@ A document type is refused before anything in it is read, so there are no entiti
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -20,13 +21,32 @@ from simnet.topology.document import Document, DocumentLink, DocumentNode, Place
 __all__ = ["places_in_graphml", "read_graphml", "write_graphml"]
 
 _NAMESPACE = "http://graphml.graphdrawing.org/xmlns"
+_DEEPEST = 100  # elements inside each other
+_MOST_KEYS = 1000
+_LONGEST_SHOWN = 60  # characters
+
+
+def _whole(text: str) -> int:
+    """Return a whole number in ASCII digits; Python would also read ``1_000`` and digits of other scripts."""
+    if not re.fullmatch(r"\s*[+-]?[0-9]+\s*", text):
+        raise ValueError
+    return int(text)
+
+
+def _real(text: str) -> float:
+    if not text.isascii() or "_" in text:
+        raise ValueError
+    return float(text)
+
+
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _TYPES: dict[str, Callable[[str], Any]] = {
-    "boolean": lambda text: {"true": True, "1": True, "false": False, "0": False}[text.strip().lower()],
-    "double": float,
-    "float": float,
-    "int": int,
-    "integer": int,
-    "long": int,
+    "boolean": lambda text: _BOOLEANS[text.strip().lower()],
+    "double": _real,
+    "float": _real,
+    "int": _whole,
+    "integer": _whole,
+    "long": _whole,
     "string": str,
 }
 
@@ -69,7 +89,6 @@ class _Key:
     of: str
     name: str
     type: str
-    default: Any = None
 
 
 @dataclass
@@ -89,7 +108,8 @@ class _Reader:
         self.document = Document(defaults_path=("key",))
         self._data = text.encode()
         self._places = places
-        self._keys: dict[str, _Key] = {}
+        self._keys: dict[str, dict[str, _Key]] = {}  # by id, then by what they are for
+        self._default_values: dict[str, dict[str, Any]] = {"node": {}, "edge": {}, "graph": {}}
         self._tags: list[str] = []
         self._elements: list[_Element] = []
         self._key: _Key | None = None
@@ -133,6 +153,8 @@ class _Reader:
             name = tag
         parent = self._tags[-1] if self._tags else ""
         self._tags.append(name)
+        if len(self._tags) > _DEEPEST:
+            self._refuse(f"more than {_DEEPEST} elements inside each other", "one flat graph a file is wanted")
         if not parent and name != "graphml":
             self._refuse(f"this is <{name}>, not GraphML", "<graphml> is wanted")
         elif name == "graph":
@@ -148,7 +170,7 @@ class _Reader:
         elif name == "default" and self._key is not None:
             self._start_text(("key", self._key.name))
         elif name == "data" and parent in ("node", "edge", "graph"):
-            self._start_data(given)
+            self._start_data(given, parent)
 
     def _end(self, _: str) -> None:
         name = self._tags.pop()
@@ -156,7 +178,7 @@ class _Reader:
             value = self._converted(self._key, "".join(self._text))
             self._text = None
             if name == "default":
-                self._key.default = value
+                self._end_default(self._key, value)
             elif value is not None:
                 self._set(self._elements[-1].attributes, self._key.name, value)
         elif name == "node":
@@ -196,12 +218,33 @@ class _Reader:
             self._wrong(f"unknown attr.type {kind!r}", f"known: {', '.join(_TYPES)}")
         # Keys without a name are for the drawing (yEd); their data are passed over.
         self._key = _Key(given.get("for", "all"), given.get("attr.name", ""), kind)
-        self._keys[given.get("id", "")] = self._key
+        name = given.get("id")
+        if name is None:
+            self._wrong("this <key> has no id", "data refer to it by its id")
+            return
+        if len(self._keys) > _MOST_KEYS:
+            self._refuse(f"more than {_MOST_KEYS} keys", "simnet reads a handful")
+        # Writers that make ids of names give the same to what is for nodes and what is for edges.
+        same = self._keys.setdefault(name, {})
+        if self._key.of in same or "all" in same or (same and self._key.of == "all"):
+            self._wrong(f"two keys have the id {name!r}", "ids must differ")
+        same[self._key.of] = self._key
 
-    def _start_data(self, given: dict[str, str]) -> None:
-        self._key = self._keys.get(given.get("key", ""))
+    def _end_default(self, key: _Key, value: Any) -> None:
+        values = [known for of, known in self._default_values.items() if key.of in (of, "all")]
+        if key.name and any(key.name in known for known in values):
+            self._wrong(f"{key.name!r} has a default already", "leave one out", at=self._text_at)
+        if key.name and value is not None:
+            for known in values:
+                known[key.name] = value
+
+    def _start_data(self, given: dict[str, str], parent: str) -> None:
+        name = given.get("key", "")
+        same = self._keys.get(name, {})
+        # What a key is for is not always kept to.
+        self._key = same.get(parent) or same.get("all") or next(iter(same.values()), None)
         if self._key is None:
-            self._wrong(f"no <key> declares {given.get('key', '')!r}", "declare it before the graph")
+            self._wrong(f"no <key> declares {name!r}", "declare it before the graph")
         elif self._key.name:
             self._start_text((*self._elements[-1].path, self._key.name))
 
@@ -215,7 +258,8 @@ class _Reader:
         try:
             return _TYPES.get(key.type, str)(text)
         except (ValueError, KeyError):
-            self._wrong(f"{key.name}: {text!r} is not of type {key.type}", at=self._text_at)
+            shown = repr(text) if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]!r}…"
+            self._wrong(f"{key.name}: {shown} is not of type {key.type}", at=self._text_at)
             return None
 
     def _set(self, attributes: dict[str, Any], name: str, value: Any) -> None:
@@ -228,22 +272,23 @@ class _Reader:
         if name is None:
             self._wrong("this node has no id", at=element.at)
             return
-        defaults = {key.name: key.default for key in self._defaults("node")}
-        self.document.nodes.append(DocumentNode(name, name, defaults | element.attributes, element.path))
+        attributes = self._default_values["node"] | element.attributes
+        self.document.nodes.append(DocumentNode(name, name, attributes, element.path))
 
     def _end_edge(self, element: _Element) -> None:
         source, target = element.given.get("source"), element.given.get("target")
         if source is None or target is None:
             self._wrong(f"this edge has no {'source' if source is None else 'target'}", at=element.at)
             return
-        directed = {"true": True, "false": False}.get(element.given.get("directed", ""), self._directed)
-        unknown = {key.name: key.default for key in self._defaults("edge") if key.name not in LINK_ATTRIBUTES}
+        said = element.given.get("directed", "true" if self._directed else "false")
+        if said not in _BOOLEANS:
+            self._wrong(f"directed is {said!r}", "'true' or 'false' is wanted", at=element.at)
+        directed = _BOOLEANS.get(said, False)
+        defaults = self._default_values["edge"]
+        unknown = {name: value for name, value in defaults.items() if name not in LINK_ATTRIBUTES}
         attributes = unknown | element.attributes
         self.document.links.append(DocumentLink(source, target, attributes, directed, element.path))
 
     def _set_defaults(self) -> None:
-        known = {key.name: key.default for key in self._defaults("edge") if key.name in LINK_ATTRIBUTES}
-        self.document.defaults = known
-
-    def _defaults(self, of: str) -> list[_Key]:
-        return [key for key in self._keys.values() if key.name and key.default is not None and key.of in (of, "all")]
+        defaults = self._default_values["edge"]
+        self.document.defaults = {name: value for name, value in defaults.items() if name in LINK_ATTRIBUTES}

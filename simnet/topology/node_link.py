@@ -6,17 +6,17 @@ The list of links is called ``edges`` since networkx 3.4 and was ``links`` befor
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from simnet.errors import InputError, KeyPath, Problem, nearest
-from simnet.topology.document import Document, DocumentLink, DocumentNode, Places, at_offset
+from simnet.json_text import json_keys, line_and_column, parse_json
+from simnet.topology.document import Document, DocumentLink, DocumentNode
 
-__all__ = ["places_in_json", "read_node_link", "write_node_link"]
+__all__ = ["read_node_link", "write_node_link"]
 
+_LONGEST_SHOWN = 60  # characters
 _TOP_LEVEL = ("directed", "multigraph", "graph", "nodes", "edges", "links")
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 
 def read_node_link(text: str) -> Document:
@@ -35,22 +35,16 @@ def read_node_link(text: str) -> Document:
         repeated |= len(found) < len(pairs)
         return found
 
-    try:
-        data = json.loads(text, object_pairs_hook=one_of_each)
-    except json.JSONDecodeError as error:
-        message = f"this is not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
-        raise InputError(Problem(message, line=error.lineno, column=error.colno)) from None
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise InputError(Problem(f"this JSON cannot be read: {reason}", line=1, column=1)) from None
+    data = parse_json(text, one_of_each)
     if not isinstance(data, dict):
         raise InputError(Problem("this JSON is not an object", 'expected {"nodes": […], "edges": […]}', (), "", 1, 1))
     document = Document()
     if repeated:
         document.problems += _repeated_keys(text)
+    for key in ("directed", "multigraph"):
+        if not isinstance(data.get(key, False), bool):
+            document.wrong((key,), f"{key} is {_shown(data[key])}", "true or false is wanted")
     directed = data.get("directed", False)
-    if not isinstance(directed, bool):
-        document.wrong(("directed",), f"directed is {json.dumps(directed)}", "true or false is wanted")
     attributes = data.get("graph", {})
     if isinstance(attributes, dict):
         document.attributes = {key: value for key, value in attributes.items() if key != "defaults"}
@@ -121,57 +115,27 @@ def _name(document: Document, entry: dict[str, Any], key: str, path: KeyPath) ->
         return None
     name = entry[key]
     if isinstance(name, bool) or not isinstance(name, (str, int)):
-        document.wrong((*path, key), f"{key} is {json.dumps(name)}", "text or a whole number is wanted")
+        document.wrong((*path, key), f"{key} is {_shown(name)}", "text or a whole number is wanted")
         return None
     return str(name)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (dict, list)):
+        return "an object" if isinstance(value, dict) else "a list"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def _repeated_keys(text: str) -> list[Problem]:
     problems = []
     seen: set[KeyPath] = set()
-    for path, offset, is_key in _walk(text):
-        if is_key and path in seen:
-            line, column = at_offset(text, offset)
+    for path, offset in json_keys(text):
+        if path in seen:
+            line, column = line_and_column(text, offset)
             problems.append(Problem(f"{path[-1]!r} is given twice", "leave one out", path, "", line, column))
-        elif is_key:
-            seen.add(path)
+        seen.add(path)
     return problems
-
-
-def places_in_json(text: str, wanted: set[KeyPath]) -> Places:
-    """Return where the values at some paths of a JSON text begin, or the objects that should hold them."""
-    with_parents = {path[:length] for path in wanted for length in range(len(path) + 1)}
-    return {
-        path: at_offset(text, offset) for path, offset, is_key in _walk(text) if not is_key and path in with_parents
-    }
-
-
-def _walk(text: str) -> Iterator[tuple[KeyPath, int, bool]]:
-    """Yield path and offset of every key and every value of a text that is known to be JSON."""
-    path: list[str | int] = []
-    key_next = False
-    for match in _TOKEN.finditer(text):
-        token = match[0]
-        if token in ("}", "]"):
-            path.pop()
-            key_next = False
-        elif token == ",":
-            if isinstance(path[-1], int):
-                path[-1] += 1
-            else:
-                key_next = True
-        elif token == ":":
-            key_next = False
-        elif key_next:
-            path[-1] = json.loads(token)
-            yield tuple(path), match.start(), True
-        else:
-            yield tuple(path), match.start(), False
-            if token == "{":
-                path.append("")
-                key_next = True
-            elif token == "[":
-                path.append(0)
 
 
 def write_node_link(

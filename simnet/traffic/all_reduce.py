@@ -7,211 +7,230 @@ of a link [bytes/s], p the latency of the two links of a path [s]. They hold exa
 
 Rounds are in lockstep at the receiver; see `simnet.traffic.patterns`.
 
+Here are the algorithms that are made of others, for clusters with levels or dimensions; those that do it in one go are
+in `simnet.traffic.flat_all_reduce`.
+
 References
 ----------
-.. [1] R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH",
-   Int. J. of High Performance Computing Applications 19(1), 2005.
-.. [2] P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", J. of Parallel
-   and Distributed Computing 69(2), 2009.
-.. [3] R. Rabenseifner, "Optimization of collective reduction operations", ICCS 2004.
+.. [1] M. Cho, U. Finkler, M. Serrano, D. Kung, H. Hunter, "BlueConnect: decomposing all-reduce for deep learning on
+   heterogeneous network hierarchy", IBM J. of Research and Development 63(6), 2019.
+.. [2] X. Jia et al., "Highly scalable deep learning training system with mixed-precision: training ImageNet in four
+   minutes", arXiv:1807.11205, 2018.
+.. [3] H. Mikami et al., "Massively distributed SGD: ImageNet/ResNet-50 training in a flash", arXiv:1811.05233, 2018.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import isqrt, lcm
 from types import MappingProxyType
-from typing import Literal
 
 import numpy as np
 
-from simnet.traffic.patterns import (
-    around_ring,
-    begin_schedule,
-    between_all,
-    down_tree,
-    let_follow,
-    require_rank,
-    up_tree,
+from simnet.traffic.composing import Phase, add_phases
+from simnet.traffic.flat_all_reduce import (
+    butterfly_all_reduce,
+    double_tree_all_reduce,
+    halving_doubling_all_reduce,
+    mesh_all_reduce,
+    ring_all_reduce,
+    star_all_reduce,
+    tree_all_reduce,
 )
-from simnet.traffic.schedule import Schedule, Until
+from simnet.traffic.patterns import begin_schedule
+from simnet.traffic.rooted import chain_broadcast, chain_reduce, tree_broadcast, tree_reduce
+from simnet.traffic.scatter_gather import (
+    direct_all_gather,
+    direct_reduce_scatter,
+    doubling_all_gather,
+    halving_reduce_scatter,
+    ring_all_gather,
+    ring_reduce_scatter,
+)
+from simnet.traffic.schedule import Schedule
 
 __all__ = [
     "ALL_REDUCE",
+    "LEADER_PAIRS",
+    "SLICE_PAIRS",
     "AllReduce",
-    "butterfly_all_reduce",
-    "mesh_all_reduce",
-    "ring_all_reduce",
-    "star_all_reduce",
-    "tree_all_reduce",
+    "hierarchical_all_reduce",
+    "near_square",
+    "torus_all_reduce",
 ]
 
 AllReduce = Callable[..., Schedule]
 """``(ranks, elements, element_bytes, *, divisible=False, ...) -> Schedule``."""
 
+SLICE_PAIRS: Mapping[str, tuple[AllReduce, AllReduce]] = MappingProxyType(
+    {
+        "ring": (ring_reduce_scatter, ring_all_gather),
+        "direct": (direct_reduce_scatter, direct_all_gather),
+        "halving_doubling": (halving_reduce_scatter, doubling_all_gather),
+    }
+)
+"""Reduce-scatter and all-gather, by the name of an all-reduce that is made of the two."""
 
-def ring_all_reduce(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
-    """Ring: the buffer is cut into N chunks that travel once around to be summed and once more to be spread.
-
-    In step k rank r sends chunk (r - k) mod N to rank r + 1: N - 1 steps that add, then N - 1 that copy [2]_.
-
-    Steps 2(N - 1); messages 2N(N - 1); each rank sends 2(N - 1)/N S, the least that is possible.
-    Time 2(N - 1)(S/(NB) + p).
-
-    Parameters
-    ----------
-    ranks : int
-        N.
-    elements : int
-        Elements in the buffer.
-    element_bytes : float
-        Size of one element [bytes].
-    divisible : bool
-        Cut elements too, so that chunks are exactly equal.
-
-    Returns
-    -------
-    Schedule
-        N operations and N dependencies.
-    """
-    build = begin_schedule("ring all-reduce", ranks, elements, element_bytes, chunks=ranks, divisible=divisible)
-    around_ring(build, 2 * (ranks - 1), first=0, reduce=ranks - 1)
-    return build.schedule(joint=True)
+LEADER_PAIRS: Mapping[str, tuple[AllReduce, AllReduce]] = MappingProxyType(
+    {"tree": (tree_reduce, tree_broadcast), "chain": (chain_reduce, chain_broadcast)}
+)
+"""Reduce and broadcast, by the name of an all-reduce that is made of the two."""
 
 
-def star_all_reduce(
-    ranks: int, elements: int, element_bytes: float, *, divisible: bool = False, hub: int = 0
-) -> Schedule:
-    """Star: all send their buffer to one of them, which sends the sum back.
-
-    Steps 2; messages 2(N - 1); the hub sends (N - 1)S, the others S each. The hub's link is the bottleneck.
-    Time 2((N - 1)S/B + p). The flat tree of [1]_.
-
-    Parameters
-    ----------
-    ranks, elements, element_bytes, divisible
-        See `ring_all_reduce`.
-    hub : int
-        The rank in the middle; it is one of the N.
-    """
-    build = begin_schedule("star all-reduce", ranks, elements, element_bytes, chunks=1, divisible=divisible)
-    require_rank(build, hub, "hub")
-    if ranks > 1:
-        others = np.delete(np.arange(ranks), hub)
-        inward = build.send(others, hub, reduce=1)
-        summed = build.calc(hub)
-        outward = build.send(hub, others)
-        build.depend(inward, summed)
-        build.depend(summed, outward)
-    return build.schedule(joint=True)
-
-
-def tree_all_reduce(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
-    """Binomial tree: the sum gathers at rank 0 and is spread again, halving and doubling the ranks involved.
-
-    Of the L = ceil(log2 N) rounds up, in round j rank r with r mod 2^(j+1) = 2^j sends all it has to r - 2^j; the L
-    rounds down mirror them [1]_.
-
-    Steps 2L; messages 2(N - 1), each of the whole buffer; rank 0 sends L S, leaves S.
-    Time 2L(S/B + p) for every N: rank 0 takes part in every round, and no round begins before the one before it has
-    ended at both its ranks.
-
-    Parameters
-    ----------
-    ranks, elements, element_bytes, divisible
-        See `ring_all_reduce`.
-    """
-    build = begin_schedule("tree all-reduce", ranks, elements, element_bytes, chunks=1, divisible=divisible)
-    down_tree(build, up_tree(build))
-    return build.schedule(joint=True)
-
-
-def butterfly_all_reduce(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
-    """Butterfly, or recursive doubling: in round i rank r exchanges its whole buffer with rank r xor 2^i [1]_.
-
-    Where N is no power of two the standard fold makes it one [3]_: with 2^L <= N < 2^(L+1), of the first 2(N - 2^L)
-    ranks each even one first adds its buffer to that of its odd neighbour, and gets the result from it at the end.
-
-    Steps L, with the fold L + 2; messages 2^L L + 2(N - 2^L); a rank in the exchange sends L S.
-    Time log2(N)(S/B + p) for powers of two, otherwise (floor(log2 N) + 2)(S/B + p).
-
-    Each round of a rank ends with a calculation of 0 s that waits for what it sent and received, and adds the latter
-    to its buffer: a partner's message may arrive while the own one still reads the buffer.
-
-    Parameters
-    ----------
-    ranks, elements, element_bytes, divisible
-        See `ring_all_reduce`.
-    """
-    build = begin_schedule("butterfly all-reduce", ranks, elements, element_bytes, chunks=1, divisible=divisible)
-    rounds = ranks.bit_length() - 1
-    power = 1 << rounds
-    folded = ranks - power
-    place = np.arange(power)
-    rank = np.where(place < folded, 2 * place + 1, place + folded)
-    last = np.full(power, -1)
-    even = 2 * np.arange(folded)
-    last[:folded] = build.send(even, even + 1, reduce=1)
-    for level in range(rounds):
-        partner = place ^ (1 << level)
-        added = build.calc(rank)
-        send = build.send(rank, rank[partner], reduce=1, merged_by=added[partner])
-        let_follow(build, last, send)
-        let_follow(build, last[partner], send)
-        build.depend(send, added)
-        build.depend(send, added[partner])
-        last = added
-    let_follow(build, last[:folded], build.send(even + 1, even))
-    return build.schedule(joint=True)
-
-
-def mesh_all_reduce(
+def hierarchical_all_reduce(
     ranks: int,
     elements: int,
     element_bytes: float,
     *,
     divisible: bool = False,
-    exchange: Literal["scatter", "full"] = "scatter",
+    group: int | None = None,
+    inside: str = "ring",
+    across: str = "ring",
+    inside_options: Mapping[str, object] = MappingProxyType({}),
+    across_options: Mapping[str, object] = MappingProxyType({}),
 ) -> Schedule:
-    """Mesh: every rank talks to every other at once, without steps in between.
+    """Hierarchical: within groups, as the GPUs of a host, then across the n = N/g groups, then within groups again.
 
-    ``scatter``: direct reduce-scatter, then direct all-gather. Rank c sums chunk c of all N chunks and sends it to
-    all. Steps 2; messages 2N(N - 1); each rank sends 2(N - 1)/N S. Time 2((N - 1)S/(NB) + p).
+    Ranks with the same r // g are a group. By what is done inside:
 
-    ``full``: every rank sends its whole buffer to all others and sums what it gets. Steps 1; messages N(N - 1); each
-    rank sends (N - 1)S. Time (N - 1)S/B + p. What arrives is kept apart and added by a calculation of 0 s once the
-    own buffer has been read for the last time.
+    *Slices* (``ring``, ``direct``, ``halving_doubling``): a reduce-scatter inside each group; then rank i of a group
+    and rank i of all others all-reduce slice i, the g slices side by side; then an all-gather inside. Each rank
+    sends 2(g - 1)/g S inside; all together as much as without groups, of which across only 1/g [1]_.
+    With rings inside and across time 2(g - 1)(S/(gB) + p) + 2(n - 1)(S/(NB) + p), and each rank sends 2(N - 1)/N S.
+
+    *Leaders* (``tree``, ``chain``): a reduce to the first rank of each group; then these leaders all-reduce the whole
+    buffer; then a broadcast inside [2]_. With trees inside 2 ceil(log2 g)(S/B + p), and the all-reduce of n ranks
+    between.
+
+    Steps, messages and bytes are those of the phases, summed; so is the time on a star wherever all ranks that take
+    part in a phase begin it together.
 
     Parameters
     ----------
     ranks, elements, element_bytes, divisible
-        See `ring_all_reduce`.
-    exchange : {"scatter", "full"}
-
-    References
-    ----------
-    The direct algorithms of [1]_ (its section on reduce-scatter by pairwise exchange), all pairs at once.
+        See `simnet.traffic.ring_all_reduce`.
+    group : int
+        g, a divisor of N; by default the largest that is not above the root of N.
+    inside : str
+        A name out of `SLICE_PAIRS` or `LEADER_PAIRS`.
+    across : str
+        A name out of `ALL_REDUCE`; also this one again, for another level.
+    inside_options, across_options : mapping
+        Options of the schedules inside and across; those inside hold for both.
     """
-    if exchange not in ("scatter", "full"):
-        raise ValueError(f"the exchange of a mesh all-reduce is 'scatter' or 'full': {exchange!r}")
-    chunks = ranks if exchange == "scatter" else 1
-    build = begin_schedule(
-        f"mesh all-reduce, {exchange}", ranks, elements, element_bytes, chunks=chunks, divisible=divisible
+    name = "hierarchical all-reduce"
+    _require_ranks(name, ranks)
+    group = near_square(ranks) if group is None else group
+    if group < 1 or ranks % group:
+        raise ValueError(f"the ranks of a {name} are groups of equal size: {ranks} ranks, groups of {group}")
+    pair = {**SLICE_PAIRS, **LEADER_PAIRS}.get(inside)
+    if pair is None or across not in ALL_REDUCE:
+        raise ValueError(
+            f"inside a {name} is one of {', '.join([*SLICE_PAIRS, *LEADER_PAIRS])}, across one of "
+            f"{', '.join(ALL_REDUCE)}: {inside!r}, {across!r}"
+        )
+    buffer = (elements, element_bytes)
+    first, third = (half(group, *buffer, divisible=divisible, **inside_options) for half in pair)
+    second = ALL_REDUCE[across](ranks // group, *buffer, divisible=divisible, **across_options)
+    slices = group if inside in SLICE_PAIRS else 1
+    return _in_three_phases(name, elements, element_bytes, divisible, first, second, third, slices)
+
+
+def torus_all_reduce(
+    ranks: int,
+    elements: int,
+    element_bytes: float,
+    *,
+    divisible: bool = False,
+    rows: int | None = None,
+    columns: int | None = None,
+) -> Schedule:
+    """2D torus: rings along the rows scatter the sums, rings along the columns all-reduce, rings along rows gather.
+
+    With R rows and C columns rank r is in row r // C and column r mod C. Reduce-scatter along each row, after which
+    the rank in column i has the row's sum of slice i; ring all-reduce of slice i along column i; all-gather along each
+    row [3]_.
+
+    Steps 2(C - 1) + 2(R - 1) instead of the 2(RC - 1) of one ring; messages 2N(C - 1) + 2N(R - 1); each rank sends
+    2(C - 1)/C S + 2(R - 1)/R S/C = 2(N - 1)/N S, the least that is possible.
+    Time 2(C - 1)(S/(CB) + p) + 2(R - 1)(S/(NB) + p).
+
+    Parameters
+    ----------
+    ranks, elements, element_bytes, divisible
+        See `simnet.traffic.ring_all_reduce`.
+    rows, columns : int
+        R and C, with R C = N. One of them follows from the other; by default as near to each other as N allows, with
+        no more rows than columns.
+    """
+    name = "torus all-reduce"
+    _require_ranks(name, ranks)
+    if rows is None:
+        rows = near_square(ranks) if columns is None else ranks // max(columns, 1)
+    columns = ranks // max(rows, 1) if columns is None else columns
+    if rows < 1 or columns < 1 or rows * columns != ranks:
+        raise ValueError(f"the ranks of a {name} are its rows times its columns: {ranks} ranks, {rows} x {columns}")
+    buffer = (elements, element_bytes)
+    first, third = (half(columns, *buffer, divisible=divisible) for half in SLICE_PAIRS["ring"])
+    second = ring_all_reduce(rows, *buffer, divisible=divisible)
+    return _in_three_phases(name, elements, element_bytes, divisible, first, second, third, columns)
+
+
+def near_square(ranks: int) -> int:
+    """Return the largest divisor of a number of ranks that is not above its root.
+
+    Examples
+    --------
+    >>> near_square(12), near_square(16), near_square(7)
+    (3, 4, 1)
+    """
+    return next(divisor for divisor in range(isqrt(ranks), 0, -1) if ranks % divisor == 0)
+
+
+def _in_three_phases(
+    name: str,
+    elements: int,
+    element_bytes: float,
+    divisible: bool,
+    first: Schedule,
+    second: Schedule,
+    third: Schedule,
+    slices: int,
+) -> Schedule:
+    """Return one schedule inside each group, one across groups and one inside each group again.
+
+    Parameters
+    ----------
+    name, elements, element_bytes, divisible
+        Of the whole.
+    first, third : Schedule
+        For the ranks of one group. With slices, chunk i of them is slice i.
+    second : Schedule
+        For one rank of each group.
+    slices : int
+        Ranks 0 .. slices - 1 of all groups do the second, each with its slice of the buffer.
+    """
+    group, groups = first.ranks, second.ranks
+    chunks = lcm(first.partition.chunks, slices * second.partition.chunks)
+    build = begin_schedule(name, group * groups, elements, element_bytes, chunks=chunks, divisible=divisible)
+    member = np.arange(group * groups).reshape(groups, group)
+    inside = chunks // first.partition.chunks
+    across = chunks // (slices * second.partition.chunks)
+    slice_begins = np.arange(slices) * (chunks // slices)
+    add_phases(
+        build,
+        [
+            Phase(first, member, factor=inside),
+            Phase(second, member.T[:slices], chunk=slice_begins, factor=across),
+            Phase(third, member, factor=inside),
+        ],
     )
-    if ranks == 1:
-        return build.schedule(joint=True)
-    source, target = between_all(ranks)
-    summed = build.calc(np.arange(ranks))
-    if exchange == "full":
-        send = build.send(source, target, reduce=1, merged_by=summed[target])
-        build.depend(send, summed[source], until=Until.DRAINED)
-        build.depend(send, summed[target])
-        return build.schedule(joint=True)
-    scatter = build.send(source, target, chunk=target, reduce=1)
-    gather = build.send(source, target, chunk=source)
-    for end in (source, target):
-        build.depend(scatter, summed[end])
-        build.depend(summed[end], gather)
     return build.schedule(joint=True)
+
+
+def _require_ranks(name: str, ranks: int) -> None:
+    """Refuse what `begin_schedule` refuses, before anything is divided by it."""
+    begin_schedule(name, ranks, 0, 1.0, chunks=1, divisible=False)
 
 
 ALL_REDUCE: Mapping[str, AllReduce] = MappingProxyType(
@@ -219,8 +238,12 @@ ALL_REDUCE: Mapping[str, AllReduce] = MappingProxyType(
         "ring": ring_all_reduce,
         "star": star_all_reduce,
         "tree": tree_all_reduce,
+        "double_tree": double_tree_all_reduce,
         "butterfly": butterfly_all_reduce,
+        "halving_doubling": halving_doubling_all_reduce,
         "mesh": mesh_all_reduce,
+        "hierarchical": hierarchical_all_reduce,
+        "torus": torus_all_reduce,
     }
 )
 """The all-reduce algorithms by the names that scenarios use."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
-from simnet.traffic.all_reduce import ALL_REDUCE
+from simnet.traffic.all_reduce import ALL_REDUCE, near_square
 from simnet.traffic.exchanges import direct_all_to_all, pairwise_all_to_all, ring_send_recv
 from simnet.traffic.goals import (
     Goal,
@@ -18,10 +19,12 @@ from simnet.traffic.goals import (
     reduce_scatter_goal,
     send_recv_goal,
 )
-from simnet.traffic.rooted import tree_broadcast, tree_reduce
+from simnet.traffic.rooted import chain_broadcast, chain_reduce, tree_broadcast, tree_reduce
 from simnet.traffic.scatter_gather import (
     direct_all_gather,
     direct_reduce_scatter,
+    doubling_all_gather,
+    halving_reduce_scatter,
     ring_all_gather,
     ring_reduce_scatter,
 )
@@ -75,16 +78,49 @@ def _around(ranks: int) -> int:
     return ranks - 1
 
 
-def _tree(ranks: int, root: int = 0) -> int:
-    """Return ceil(log2 N); whichever the root is."""
+def _ring(ranks: int, channels: int = 1, pipeline: int = 1, order: str = "neighbours") -> int:
+    """Return what a rank sends, one after the other, in each of the channels side by side."""
+    del channels, order
+    return 2 * _around(ranks) * pipeline
+
+
+def _pipelined(levels: int, chunks: int) -> int:
+    """Return the steps in which chunks go through levels, one behind the other; none if there is no level."""
+    return levels + chunks - 1 if levels else 0
+
+
+def _levels(ranks: int, shape: str) -> int:
+    """Return ceil(log2 N) for a binomial tree, floor(log2 N) for a binary one."""
+    return (ranks - 1).bit_length() if shape == "binomial" else ranks.bit_length() - 1
+
+
+def _tree(ranks: int, root: int = 0, shape: str = "binomial", chunks: int = 1) -> int:
+    """Return the steps of one way, up or down; whichever the root is."""
     del root
-    return (ranks - 1).bit_length()
+    return _pipelined(_levels(ranks, shape), chunks)
 
 
-def _butterfly(ranks: int) -> int:
-    """Return log2 N for powers of two; the fold takes a step before, and one after."""
-    rounds = ranks.bit_length() - 1
-    return rounds if ranks == 1 << rounds else rounds + 2
+def _up_and_down(ranks: int, shape: str = "binomial", chunks: int = 1) -> int:
+    return _pipelined(2 * _levels(ranks, shape), chunks)
+
+
+def _double_tree(ranks: int, chunks: int = 8) -> int:
+    return _up_and_down(ranks, "binary", chunks)
+
+
+def _chain(ranks: int, root: int = 0, chunks: int = 8) -> int:
+    del root
+    return _pipelined(ranks - 1, chunks)
+
+
+def _folded(ranks: int, rounds: int = 1) -> int:
+    """Return so many times log2 N for powers of two; the fold takes a step before, and one after."""
+    levels = ranks.bit_length() - 1
+    return rounds * levels + (0 if ranks == 1 << levels else 2)
+
+
+def _halving_doubling(ranks: int) -> int:
+    return _folded(ranks, 2)
 
 
 def _star(ranks: int, hub: int = 0) -> int:
@@ -96,12 +132,37 @@ def _mesh(ranks: int, exchange: str = "scatter") -> int:
     return _at_once(ranks) * (2 if exchange == "scatter" else 1)
 
 
+def _hierarchical(
+    ranks: int,
+    group: int | None = None,
+    inside: str = "ring",
+    across: str = "ring",
+    inside_options: Mapping[str, Any] = MappingProxyType({}),
+    across_options: Mapping[str, Any] = MappingProxyType({}),
+) -> int:
+    """Return twice the steps inside a group, and those across the groups."""
+    group = near_square(ranks) if group is None else group
+    one_way = {"ring": _around, "direct": _at_once, "halving_doubling": _folded, "tree": _tree, "chain": _chain}
+    there_and_back: int = 2 * one_way[inside](group, **inside_options)
+    return there_and_back + _ALL_REDUCE_STEPS[across](ranks // group, **across_options)
+
+
+def _torus(ranks: int, rows: int | None = None, columns: int | None = None) -> int:
+    if rows is None:
+        rows = near_square(ranks) if columns is None else ranks // columns
+    return 2 * _around(rows) + 2 * _around(ranks // rows)
+
+
 _ALL_REDUCE_STEPS: Mapping[str, Callable[..., int]] = {
-    "ring": lambda ranks: 2 * _around(ranks),
+    "ring": _ring,
     "star": _star,
-    "tree": lambda ranks: 2 * _tree(ranks),
-    "butterfly": _butterfly,
+    "tree": _up_and_down,
+    "double_tree": _double_tree,
+    "butterfly": _folded,
+    "halving_doubling": _halving_doubling,
     "mesh": _mesh,
+    "hierarchical": _hierarchical,
+    "torus": _torus,
 }
 
 COLLECTIVES: Mapping[str, Collective] = MappingProxyType(
@@ -114,22 +175,30 @@ COLLECTIVES: Mapping[str, Collective] = MappingProxyType(
         "reduce_scatter": Collective(
             "the whole buffer that each rank starts with; it ends with one chunk of it",
             reduce_scatter_goal,
-            {"ring": Algorithm(ring_reduce_scatter, _around), "direct": Algorithm(direct_reduce_scatter, _at_once)},
+            {
+                "ring": Algorithm(ring_reduce_scatter, _around),
+                "direct": Algorithm(direct_reduce_scatter, _at_once),
+                "halving": Algorithm(halving_reduce_scatter, _folded),
+            },
         ),
         "all_gather": Collective(
             "the whole buffer that each rank ends with; it starts with one chunk of it",
             all_gather_goal,
-            {"ring": Algorithm(ring_all_gather, _around), "direct": Algorithm(direct_all_gather, _at_once)},
+            {
+                "ring": Algorithm(ring_all_gather, _around),
+                "direct": Algorithm(direct_all_gather, _at_once),
+                "doubling": Algorithm(doubling_all_gather, _folded),
+            },
         ),
         "broadcast": Collective(
             "the buffer of the root, which every rank ends with",
             broadcast_goal,
-            {"tree": Algorithm(tree_broadcast, _tree)},
+            {"tree": Algorithm(tree_broadcast, _tree), "chain": Algorithm(chain_broadcast, _chain)},
         ),
         "reduce": Collective(
             "the buffer of each rank",
             reduce_goal,
-            {"tree": Algorithm(tree_reduce, _tree)},
+            {"tree": Algorithm(tree_reduce, _tree), "chain": Algorithm(chain_reduce, _chain)},
         ),
         "all_to_all": Collective(
             "what each rank has to give to all, its own share included",

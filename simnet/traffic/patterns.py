@@ -1,4 +1,7 @@
-"""Ways for messages to go that more than one collective is made of: around a ring, between all pairs, along a tree.
+"""Ways for messages to go that more than one collective is made of: around a ring, between all pairs.
+
+Those along trees are in `simnet.traffic.trees`, those that halve and double in `simnet.traffic.halving`, and whole
+schedules one after the other in `simnet.traffic.composing`.
 
 Each function adds sends to a schedule that is being built. Rounds are in lockstep at the receiver: a rank takes part in
 its next round, sending or receiving, when what it sent and received in its previous round is delivered. Senders that
@@ -11,7 +14,7 @@ import numpy as np
 
 from simnet.traffic.schedule import Integers, Partition, ScheduleBuilder
 
-__all__ = ["around_ring", "begin_schedule", "between_all", "down_tree", "let_follow", "require_rank", "up_tree"]
+__all__ = ["around_ring", "begin_schedule", "between_all", "let_follow", "require_positive", "require_rank"]
 
 
 def begin_schedule(
@@ -21,6 +24,21 @@ def begin_schedule(
     if ranks < 1:
         raise ValueError(f"{name} needs at least one rank: {ranks}")
     return ScheduleBuilder(name, ranks, Partition(elements, element_bytes, chunks, divisible))
+
+
+def require_positive(name: str, what: str, value: int) -> None:
+    """Refuse a number that is to be 1 or more.
+
+    Parameters
+    ----------
+    name : str
+        The schedule that it is for.
+    what : str
+        What there is so many of.
+    value : int
+    """
+    if value < 1:
+        raise ValueError(f"the {what} of a {name} are at least 1: {value}")
 
 
 def require_rank(build: ScheduleBuilder, rank: int, role: str) -> None:
@@ -43,27 +61,54 @@ def let_follow(build: ScheduleBuilder, before: Integers, after: Integers) -> Non
     build.depend(before[some], after[some])
 
 
-def around_ring(build: ScheduleBuilder, steps: int, *, first: int, reduce: int = 0) -> None:
-    """Let chunks travel around the ring of all ranks: each rank sends to the next one.
+def around_ring(
+    build: ScheduleBuilder,
+    steps: int,
+    *,
+    first: int,
+    reduce: int = 0,
+    order: Integers | None = None,
+    pieces: int = 1,
+    offset: int = 0,
+) -> None:
+    """Let chunks travel around a ring of ranks: each rank sends to the next one.
 
-    In step k rank r sends chunk (r + first - k) mod N, which arrived in step k - 1. One rank has nobody to send to.
+    In step k the rank at place r sends chunk (r + first - k) mod N, which arrived in step k - 1. One rank has nobody to
+    send to. A chunk that is cut into m pieces travels as m messages, the last piece first, each of which follows the
+    one before it as soon as that has left, and goes on as soon as it has arrived: firing k of a rank waits for firing
+    k - m of the rank before it.
 
     Parameters
     ----------
     build : ScheduleBuilder
-        With as many chunks as ranks.
+        With a chunk for each piece; chunk c of the ring is ``offset + c m`` and the m - 1 that follow.
     steps : int
     first : int
-        Which chunk a rank sends first, counted from its own number.
+        Which chunk a rank sends first, counted from its own place.
     reduce : int
         So many steps, from the first, add; the others copy.
+    order : array of int
+        The ranks in the order in which the ring goes through them; all, in their own order, by default.
+    pieces : int
+        m.
+    offset : int
     """
-    if build.ranks == 1:
+    order = np.arange(build.ranks) if order is None else order
+    size = len(order)
+    if size == 1:
         return
-    rank = np.arange(build.ranks)
-    chunk = (rank + first) % build.ranks
-    send = build.send(rank, (rank + 1) % build.ranks, repeat=steps, chunk=chunk, step=-1, reduce=reduce)
-    build.depend(np.roll(send, 1), send, offset=1)
+    chunk = (np.arange(size) + first) % size * pieces + pieces - 1
+    send = build.send(
+        order,
+        np.roll(order, -1),
+        repeat=steps * pieces,
+        chunk=chunk,
+        step=-1,
+        modulus=size * pieces,
+        offset=offset,
+        reduce=reduce * pieces,
+    )
+    build.depend(np.roll(send, 1), send, offset=pieces)
 
 
 def between_all(ranks: int) -> tuple[Integers, Integers]:
@@ -73,48 +118,3 @@ def between_all(ranks: int) -> tuple[Integers, Integers]:
     """
     source = np.repeat(np.arange(ranks), ranks - 1)
     return source, (source + 1 + np.tile(np.arange(ranks - 1), ranks)) % ranks
-
-
-def up_tree(build: ScheduleBuilder, root: int = 0) -> Integers:
-    """Add up the whole buffer along a binomial tree, from the leaves to the root.
-
-    With ranks counted from the root: in round j = 0, 1, ... rank r with r mod 2^(j+1) = 2^j sends all it has to
-    r - 2^j.
-
-    Returns
-    -------
-    array of int, shape (ranks,)
-        The operation with which each rank, counted from the root, ended its last round; -1 where there is none. In a
-        tree that is one: it has sent or received.
-    """
-    ranks = build.ranks
-    last = np.full(ranks, -1)
-    for level in range((ranks - 1).bit_length()):
-        child = np.arange(1 << level, ranks, 2 << level)
-        parent = child - (1 << level)
-        send = build.send((child + root) % ranks, (parent + root) % ranks, reduce=1)
-        let_follow(build, last[child], send)
-        let_follow(build, last[parent], send)
-        last[parent] = send
-    return last
-
-
-def down_tree(build: ScheduleBuilder, last: Integers | None = None, root: int = 0) -> None:
-    """Spread the whole buffer along a binomial tree, from the root to the leaves: `up_tree` backwards.
-
-    Parameters
-    ----------
-    build : ScheduleBuilder
-    last : array of int, shape (ranks,)
-        The operation that each rank, counted from the root, ends first; -1 where there is none, as by default.
-    root : int
-    """
-    ranks = build.ranks
-    last = np.full(ranks, -1) if last is None else last.copy()
-    for level in reversed(range((ranks - 1).bit_length())):
-        parent = np.arange(0, ranks - (1 << level), 2 << level)
-        child = parent + (1 << level)
-        send = build.send((parent + root) % ranks, (child + root) % ranks)
-        # What the child sent upwards is part of what the parent passes on, so it need not be waited for again.
-        let_follow(build, last[parent], send)
-        last[parent] = last[child] = send

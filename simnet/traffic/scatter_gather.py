@@ -16,10 +16,20 @@ References
 
 from __future__ import annotations
 
-from simnet.traffic.patterns import around_ring, begin_schedule, between_all
-from simnet.traffic.schedule import Schedule
+import numpy as np
 
-__all__ = ["direct_all_gather", "direct_reduce_scatter", "ring_all_gather", "ring_reduce_scatter"]
+from simnet.traffic.halving import Fold, double, fold, halve
+from simnet.traffic.patterns import around_ring, begin_schedule, between_all, let_follow
+from simnet.traffic.schedule import Integers, Schedule
+
+__all__ = [
+    "direct_all_gather",
+    "direct_reduce_scatter",
+    "doubling_all_gather",
+    "halving_reduce_scatter",
+    "ring_all_gather",
+    "ring_reduce_scatter",
+]
 
 
 def ring_reduce_scatter(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
@@ -64,6 +74,43 @@ def direct_reduce_scatter(ranks: int, elements: int, element_bytes: float, *, di
     return build.schedule(joint=True)
 
 
+def halving_reduce_scatter(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
+    """Recursive halving: in each round a rank gives half of what it still has to sum to another, and gets its half.
+
+    With N = 2^q: in round i = q - 1 .. 0 rank r exchanges with r xor 2^i, as far away as there are ranks at first, so
+    that the chunks that a rank is left with are adjacent, and in the end its own [1]_. Where N is no power of two,
+    2^q <= N < 2^(q+1), f = N - 2^q pairs of neighbours are folded: the even one first adds its buffer to that of the
+    odd one, which stands for the chunks of both, and gets its own chunk at the end.
+
+    Steps q, with the fold q + 2; messages q 2^q + 2f. For N = 2^q each rank sends (N - 1)/N S, the least that is
+    possible, in time (N - 1)/N S/B + qp. With the fold the places of the pairs have two chunks each. The first of them
+    takes part in every round, and receives most in each: 2^i + min(2^i, f) chunks. Time
+    (sum over i of (2^i + min(2^i, f)) + N + 1)S/(NB) + (q + 2)p, of which the sum is 2^q - 1 + 2^b - 1 +
+    (q - b) f with b = ceil(log2 f).
+
+    Parameters
+    ----------
+    ranks, elements, element_bytes, divisible
+        See `ring_reduce_scatter`.
+    """
+    build = begin_schedule("halving reduce-scatter", ranks, elements, element_bytes, chunks=ranks, divisible=divisible)
+    folded = fold(ranks)
+    even, last = folded.even, np.full(len(folded.rank), -1)
+    last[: len(even)] = build.send(even, even + 1, width=ranks, reduce=1)
+    done = halve(build, folded.rank, _bounds(folded), [last])
+    back = build.send(even + 1, even, chunk=even)
+    for ended in done:
+        let_follow(build, ended[: len(even)], back)
+    return build.schedule(joint=True)
+
+
+def _bounds(folded: Fold) -> Integers:
+    """Return where the chunks of each place begin, and where those of the last end; a pair's are two."""
+    place = np.arange(len(folded.rank) + 1)
+    bounds: Integers = np.minimum(2 * place, place + len(folded.even))
+    return bounds
+
+
 def ring_all_gather(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
     """Ring: each chunk travels once around, and every rank on its way keeps it.
 
@@ -97,4 +144,30 @@ def direct_all_gather(ranks: int, elements: int, element_bytes: float, *, divisi
     if ranks > 1:
         source, target = between_all(ranks)
         build.send(source, target, chunk=source)
+    return build.schedule(joint=True)
+
+
+def doubling_all_gather(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
+    """Recursive doubling: in each round a rank exchanges all that it has with another that has as much.
+
+    `halving_reduce_scatter` backwards: with N = 2^q in round i = 0 .. q - 1 rank r exchanges with r xor 2^i [1]_. Where
+    N is no power of two each folded even rank first gives its chunk to its odd neighbour, and gets all from it at the
+    end.
+
+    Steps q, with the fold q + 2; messages q 2^q + 2f. For N = 2^q each rank sends (N - 1)/N S, the least that is
+    possible. Time as that of `halving_reduce_scatter`.
+
+    Parameters
+    ----------
+    ranks, elements, element_bytes, divisible
+        See `ring_reduce_scatter`.
+    """
+    build = begin_schedule("doubling all-gather", ranks, elements, element_bytes, chunks=ranks, divisible=divisible)
+    folded = fold(ranks)
+    even, last = folded.even, np.full(len(folded.rank), -1)
+    last[: len(even)] = build.send(even, even + 1, chunk=even)
+    done = double(build, folded.rank, _bounds(folded), [last])
+    back = build.send(even + 1, even, width=ranks)
+    for ended in done:
+        let_follow(build, ended[: len(even)], back)
     return build.schedule(joint=True)

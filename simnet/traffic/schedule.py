@@ -231,8 +231,17 @@ def _longer_chunks_carried(ops: Operations, longer: int) -> Integers:
     one_place = (ops.chunk_width > 0) & ((step % modulus == 0) | (ops.repeat == 1))
     chunk = offset + first % modulus
     counts[one_place] = (np.clip(longer - chunk, 0, ops.chunk_width) * ops.repeat)[one_place]
+    moving, width = (ops.chunk_width > 0) & ~one_place, np.maximum(ops.chunk_width, 1)
+    in_blocks = moving & (first % width == 0) & (step % width == 0) & (modulus % width == 0)
+    # Of blocks of as many chunks as a firing carries, some consist of longer ones, and one may begin with some.
+    some = np.flatnonzero(in_blocks)
+    w = width[some]
+    whole, begun = np.divmod(np.clip(longer - offset[some], 0, modulus[some]), w)
+    turns = (ops.repeat[some], first[some] // w, step[some] // w, modulus[some] // w)
+    below = _firings_below(*turns, whole)
+    counts[some] = below * w + begun * (_firings_below(*turns, np.minimum(whole + 1, turns[-1])) - below)
     # The i-th chunk that a firing carries is a longer one while its place is below `longer - offset - i`.
-    moving = np.flatnonzero((ops.chunk_width > 0) & ~one_place)
+    moving = np.flatnonzero(moving & ~in_blocks)
     for place in range(int(ops.chunk_width[moving].max(initial=0))):
         some = moving[ops.chunk_width[moving] > place]
         threshold = np.clip(longer - offset[some] - place, 0, modulus[some])

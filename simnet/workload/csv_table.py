@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-import csv
 import math
+import re
 from collections.abc import Collection, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from simnet.errors import InputError, Problem, nearest
 
-__all__ = ["Line", "Table", "parse_count", "parse_number", "problem_order", "read_table"]
+__all__ = [
+    "COUNT_WANTED",
+    "NUMBER_WANTED",
+    "Line",
+    "Table",
+    "parse_count",
+    "parse_number",
+    "problem_order",
+    "read_table",
+    "shown",
+    "table_from_text",
+]
 
 
 LARGEST = 1e60
@@ -19,6 +29,15 @@ LARGEST = 1e60
 
 LARGEST_COUNT = 10**15
 """Whole numbers up to here are exact, also as floats, and so are their sums."""
+
+NUMBER_WANTED = f"a number from 0 to {LARGEST:g} is wanted"
+COUNT_WANTED = f"a whole number from 0 to {LARGEST_COUNT:g} is wanted"
+
+_LONGEST_SHOWN = 60  # characters
+
+# As in scenarios; Python alone would also read "1_000" and the digits of other scripts.
+_NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*")
+_CELL = re.compile(r'\s*"((?:[^"]|"")*+)"\s*(?=,|\Z)|([^",]*)(?=,|\Z)')
 
 
 @dataclass(frozen=True)
@@ -99,20 +118,54 @@ def read_table(
         If there is no such file, it is not text, or its header is wrong.
     """
     source = str(path)
-    found: list[Problem] = [] if problems is None else problems
+    before = problems or []
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        data = path.read_bytes()
     except FileNotFoundError:
-        raise InputError([*found, Problem(f"no such file: {source}", source=source)]) from None
-    except UnicodeDecodeError:
-        raise InputError([*found, Problem("not a text file", "UTF-8 is wanted", source=source)]) from None
+        raise InputError([*before, Problem(f"no such file: {source}", source=source)]) from None
     except OSError as error:
-        raise InputError([*found, Problem(f"cannot be read: {error.strerror}", source=source)]) from None
-    lines = [
-        Line(number, line, _cells(line))
-        for number, line in enumerate(text.splitlines(), start=1)
-        if line.strip() and not line.startswith("#")
-    ]
+        raise InputError([*before, Problem(f"cannot be read: {error.strerror}", source=source)]) from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        lines = f"{data[: error.start].decode('utf-8-sig', 'replace')}|".splitlines()
+        message = f"not a text file: byte {data[error.start]:#04x} is not UTF-8"
+        problem = Problem(message, "save it as UTF-8", source=source, line=len(lines), column=len(lines[-1]))
+        raise InputError([*before, problem]) from None
+    return table_from_text(text, source, required, optional, problems)
+
+
+def table_from_text(
+    text: str,
+    source: str,
+    required: Collection[str],
+    optional: Collection[str] = (),
+    problems: list[Problem] | None = None,
+) -> Table:
+    """Return the table in a text; the rest is as for `read_table`.
+
+    Parameters
+    ----------
+    text : str
+    source : str
+        What messages call it.
+    required, optional : collection of str
+    problems : list of Problem, optional
+    """
+    found: list[Problem] = [] if problems is None else problems
+    lines: list[Line] = []
+    damaged = False
+    for number, written in enumerate(text.splitlines(), start=1):
+        if not written.strip() or written.startswith("#"):
+            continue
+        try:
+            lines.append(Line(number, written, _cells(written)))
+        except _QuoteError as error:
+            # Of what is below a header that cannot be read nothing can be said.
+            damaged = damaged or not lines
+            found.append(Problem(error.message, error.hint, (), source, number, error.column, written))
+    if damaged:
+        raise InputError(found)
     if not lines:
         hint = f"a header is wanted: {','.join([*required, *optional])}"
         raise InputError([*found, Problem("the file is empty", hint, source=source)])
@@ -143,7 +196,7 @@ def parse_number(text: object) -> float | None:
     """Return a number from 0 to `LARGEST`, or None where `text` is none."""
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         return None
-    if isinstance(text, str) and "_" in text:
+    if isinstance(text, str) and not _NUMBER.fullmatch(text):
         return None
     try:
         value = float(text)
@@ -160,12 +213,44 @@ def parse_count(text: object) -> int | None:
     return int(value)
 
 
+def shown(value: object) -> str:
+    """Return a value for a message, shortened."""
+    if isinstance(value, int) and abs(value) >= 10**_LONGEST_SHOWN:
+        return f"a number of more than {_LONGEST_SHOWN} digits"
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+class _QuoteError(Exception):
+    """A line whose quotes do not pair, and where the first of these stands, from 1."""
+
+    def __init__(self, column: int, message: str, hint: str) -> None:
+        self.column = column
+        self.message = message
+        self.hint = hint
+        super().__init__(message)
+
+
 def _cells(line: str) -> tuple[str, ...]:
-    cells = line.split(",")
-    if '"' in line:
-        with suppress(csv.Error):
-            cells = next(csv.reader([line], skipinitialspace=True))
-    return tuple(cell.strip() for cell in cells)
+    if '"' not in line:
+        return tuple(cell.strip() for cell in line.split(","))
+    cells = []
+    place = 0
+    while place <= len(line):
+        match = _CELL.match(line, place)
+        if match is None:
+            quote = line.index('"', place)
+            if line[place:quote].strip():
+                hint = "put the whole cell in quotes, and write two for each in it"
+                raise _QuoteError(quote + 1, "a quote inside of a cell", hint)
+            if re.match(r'(?:[^"]|"")*+"', line[quote + 1 :]):
+                hint = "a comma is wanted; a quote in a cell is written twice"
+                raise _QuoteError(quote + 1, "text follows the cell in quotes", hint)
+            raise _QuoteError(quote + 1, "this quote is not closed in its line", "a cell ends in the line it begins in")
+        quoted, plain = match.groups()
+        cells.append((plain if quoted is None else quoted.replace('""', '"')).strip())
+        place = match.end() + 1
+    return tuple(cells)
 
 
 def _header_problems(

@@ -16,7 +16,15 @@ import numpy as np
 
 from simnet.errors import InputError, Problem, nearest
 from simnet.workload.build import setting_problems, split_over_layers
-from simnet.workload.csv_table import parse_count, parse_number, problem_order, read_table
+from simnet.workload.csv_table import (
+    COUNT_WANTED,
+    NUMBER_WANTED,
+    parse_count,
+    parse_number,
+    problem_order,
+    read_table,
+    shown,
+)
 from simnet.workload.model import DTYPE_BYTES, PRECISIONS, GradientTensor, Layer, Model, Workload
 from simnet.workload.roofline import find_gpu, gpu_problems, layer_times
 
@@ -98,25 +106,29 @@ def workload_from_rows(
     """
     known = (*REQUIRED_COLUMNS, *OPTIONAL_COLUMNS)
     problems: list[Problem] = []
+    places: list[int] = []
     for index, row in enumerate(rows):
         if not isinstance(row, Mapping):
             problems.append(Problem(f"layer {index} is not a mapping", f"keys: {', '.join(known)}", path=(index,)))
             continue
+        places.append(index)
         problems += [
-            Problem(f"unknown key {key!r}", nearest(str(key), known), path=(index, str(key)))
+            Problem(f"unknown key {shown(key)}", nearest(str(key), known), path=(index, str(key)))
             for key in row
             if key not in known
         ]
         problems += [Problem(f"{key!r} is missing", path=(index,)) for key in REQUIRED_COLUMNS if row.get(key) is None]
     if not rows:
         problems.append(Problem("there are no layers"))
-    if problems:
-        raise InputError(problems)
 
     def problem_at(index: int, key: str, message: str, hint: str) -> Problem:
-        return Problem(message, hint, path=(index, key) if key in rows[index] else (index,))
+        place = places[index]
+        return Problem(message, hint, path=(place, key) if key in rows[place] else (place,))
 
-    return _workload(name, name, rows, problem_at, problems, batch_size, gpu, precision, samples_per_s)
+    mappings = [rows[place] for place in places]
+    return _workload(
+        name, name, mappings, problem_at, problems, batch_size, gpu, precision, samples_per_s, text_holds_numbers=False
+    )
 
 
 def _workload(
@@ -129,15 +141,16 @@ def _workload(
     gpu: str | None,
     precision: str,
     samples_per_s: float | None,
+    *,
+    text_holds_numbers: bool = True,
 ) -> Workload:
     numbers: list[dict[str, float]] = []
     parameters: list[int] = []
     for index, row in enumerate(rows):
-        values, count = _row(index, row, problem_at, problems)
+        values, count = _row(index, row, problem_at, problems, text_holds_numbers)
         numbers.append(values)
         parameters.append(count)
-    measured = all(key in values for values in numbers for key in _MEASURED)
-    counted = all(key in values for values in numbers for key in _COUNTED)
+    measured, counted = (all(_is_given(row, key) for row in rows for key in keys) for keys in (_MEASURED, _COUNTED))
     if not problems:
         problems += _whole_problems(rows, numbers, parameters, measured, counted, problem_at)
     problems += setting_problems(batch_size, precision, samples_per_s)
@@ -189,29 +202,46 @@ def _model(
 
 
 def _row(
-    index: int, row: Mapping[str, Any], problem_at: ProblemAt, problems: list[Problem]
+    index: int, row: Mapping[str, Any], problem_at: ProblemAt, problems: list[Problem], text_holds_numbers: bool
 ) -> tuple[dict[str, float], int]:
     """Return the numbers of one row that are given and right, and its parameters; add what is wrong."""
-    if not str(row["layer"]):
+
+    def wrong(key: str, wanted: str) -> None:
+        if isinstance(row[key], str) and not text_holds_numbers:
+            wanted += ", without quotes"
+        problems.append(problem_at(index, key, f"{key} {_shown(row[key])}", wanted))
+
+    name = row.get("layer")
+    if name is not None and (not isinstance(name, (str, int, float)) or isinstance(name, bool)):
+        wrong("layer", "a name is wanted")
+    elif name is not None and not str(name).strip():
         problems.append(problem_at(index, "layer", "the layer has no name", ""))
-    count = parse_count(row["parameters"])
-    if count is None:
-        shown = _shown(row["parameters"])
-        problems.append(problem_at(index, "parameters", f"parameters {shown}", "a whole number, 0 or more, is wanted"))
     dtype = row.get("dtype")
-    if dtype not in (None, "") and dtype not in DTYPE_BYTES:
+    if dtype not in (None, "") and (not isinstance(dtype, str) or dtype not in DTYPE_BYTES):
         message = f"unknown dtype {_shown(dtype)}"
         problems.append(problem_at(index, "dtype", message, nearest(str(dtype), DTYPE_BYTES)))
     values: dict[str, float] = {}
-    for key in _NUMBERS:
-        if row.get(key) in (None, ""):
+    count = 0
+    for key in ("parameters", *_NUMBERS):
+        is_count = key == "parameters"
+        value = row.get(key)
+        # An empty cell of a column that has to be there is wrong; a key that is missing is told already.
+        if value is None or (value == "" and not is_count):
             continue
-        value = parse_number(row[key])
-        if value is None:
-            problems.append(problem_at(index, key, f"{key} {_shown(row[key])}", "a number, 0 or more, is wanted"))
+        number = None if isinstance(value, str) and not text_holds_numbers else parse_number(value)
+        if is_count:
+            number = None if number is None else parse_count(value)
+        if number is None:
+            wrong(key, COUNT_WANTED if is_count else NUMBER_WANTED)
+        elif is_count:
+            count = int(number)
         else:
-            values[key] = value
-    return values, count or 0
+            values[key] = number
+    return values, count
+
+
+def _is_given(row: Mapping[str, Any], key: str) -> bool:
+    return row.get(key) not in (None, "")
 
 
 def _whole_problems(
@@ -255,4 +285,4 @@ def _gpu_problems(gpu: str | None, precision: str, samples_per_s: float | None) 
 def _shown(value: object) -> str:
     if value in (None, ""):
         return "is empty"
-    return f"is {value!r}"
+    return f"is {shown(value)}"

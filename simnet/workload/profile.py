@@ -20,39 +20,36 @@ for which the optimizer may have waited.
 
 from __future__ import annotations
 
+import itertools
 import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from simnet.errors import InputError, Problem
-from simnet.units import MICROSECOND
+from simnet.workload.csv_table import LARGEST_COUNT, shown
+from simnet.workload.profile_file import (
+    ACCUMULATE,
+    SEQUENCE,
+    Event,
+    ProfileProblems,
+    profiled_rank,
+    read_events,
+    read_profile,
+    read_steps,
+)
 from simnet.workload.trace import TraceRow
+from simnet.workload.trace_file import trace_problems
 
 __all__ = ["from_profile"]
 
-_STEP = "ProfilerStep#"
 _MODULE = "nn.Module: "
 _OPTIMIZER = "Optimizer.step"
 _NODE = "autograd::engine::evaluate_function: "
-_ACCUMULATE = "torch::autograd::AccumulateGrad"
 _NOT_LAYERS = ("ProfilerStep#", "Optimizer.", "DistributedDataParallel.", "enumerate(DataLoader)", "## ")
-
-
-@dataclass(frozen=True)
-class _Event:
-    """A complete event of the profile; times in seconds after the first step."""
-
-    name: str
-    category: str
-    thread: Any
-    start: float
-    end: float
-    args: dict[str, Any]
 
 
 @dataclass
@@ -62,7 +59,7 @@ class _Span:
     start: float = math.inf
     end: float = -math.inf
 
-    def add(self, event: _Event) -> None:
+    def add(self, event: Event) -> None:
         self.start, self.end = min(self.start, event.start), max(self.end, event.end)
 
 
@@ -82,11 +79,11 @@ _Meaning = TypeVar("_Meaning")
 class _Ranges(Generic[_Meaning]):
     """Ranges of one thread that do not overlap, with what they stand for."""
 
-    def __init__(self, ranges: Iterable[tuple[_Event, _Meaning]]) -> None:
+    def __init__(self, ranges: Iterable[tuple[Event, _Meaning]]) -> None:
         self._ranges = sorted(ranges, key=lambda pair: pair[0].start)
         self._starts = [event.start for event, _ in self._ranges]
 
-    def __iter__(self) -> Iterator[tuple[_Event, _Meaning]]:
+    def __iter__(self) -> Iterator[tuple[Event, _Meaning]]:
         return iter(self._ranges)
 
     def at(self, time: float) -> _Meaning | None:
@@ -110,104 +107,44 @@ def from_profile(path: str | Path, *, rank: int | None = None) -> tuple[TraceRow
     InputError
         If it is not such a profile, or holds no step with a forward and a backward pass.
     """
-    source = str(path)
-    document = _read(Path(path))
-    events = _events(document, source)
+    text, document = read_profile(Path(path))
+    said = ProfileProblems(str(path), text)
+    events = read_events(document, said)
     if rank is None:
-        told = document.get("distributedInfo")
-        rank = told.get("rank") if isinstance(told, dict) else None
-    rank = rank if isinstance(rank, int) else 0
-    steps = sorted(
-        (event for event in events if event.category == "user_annotation" and event.name.startswith(_STEP)),
-        key=lambda event: event.start,
-    )
-    if not steps:
-        hint = "call profiler.step() at the end of each iteration"
-        raise InputError(Problem(f"the profile has no {_STEP}n ranges", hint, source=source))
+        rank = profiled_rank(document, said)
+    steps = read_steps(events, said)
+    said.raise_any()
     profile = _Profile(events, steps[0].thread)
     computed = [profile.step(step) for step in steps]
     rows: list[TraceRow] = []
     for iteration, (step, (spans, parameters)) in enumerate(zip(steps, computed, strict=True)):
-        for phase, found in (("forward", spans.forward), ("backward", spans.backward)):
-            if not found:
-                hint = "profile forward and backward in the same step, with operators (ProfilerActivity.CPU)"
-                raise InputError(Problem(f"no {phase} pass in {step.name}", hint, source=source))
-        until = computed[iteration + 1][0].whole.start if iteration + 1 < len(steps) else -math.inf
-        bounds = profile.bounds(step, spans, until)
-        rows += _step_rows(iteration, rank, spans, bounds, parameters)
+        missing = [phase for phase, found in (("forward", spans.forward), ("backward", spans.backward)) if not found]
+        if missing:
+            hint = "profile forward and backward in the same step, with operators (ProfilerActivity.CPU)"
+            said.add(step.index, f"no {' and no '.join(missing)} pass in {step.name}", hint)
+        for layer, elements in parameters.items():
+            if elements > LARGEST_COUNT:
+                hint = f"at most {LARGEST_COUNT:g} are possible"
+                said.add(step.index, f"{shown(layer)} has {elements:g} parameters in {step.name}", hint)
+        if not missing:
+            until = computed[iteration + 1][0].whole.start if iteration + 1 < len(steps) else -math.inf
+            rows += _step_rows(iteration, rank, spans, profile.bounds(step, spans, until), parameters)
+    said.raise_any()
+    # Whatever else may be odd about a profile, no trace is written that is refused when it is read.
+    # The traces of several ranks may be put together, so this one counts as all there is.
+    for problem in trace_problems([replace(row, rank=0) for row in rows], said.source):
+        said.add(None, f"the trace of this profile could not be replayed: {problem.message}", problem.hint)
+    said.raise_any()
     return tuple(rows)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    # Only here, because every run imports this module and hardly one reads a profile.
-    import gzip
-    import json
-    import zlib
-
-    source = str(path)
-    try:
-        raw = path.read_bytes()
-        if raw[:2] == b"\x1f\x8b":
-            raw = gzip.decompress(raw)
-        document = json.loads(raw)
-    except FileNotFoundError:
-        raise InputError(Problem(f"no such file: {source}", source=source)) from None
-    except OSError as error:
-        raise InputError(Problem(f"cannot be read: {error.strerror or error}", source=source)) from None
-    except (EOFError, zlib.error) as error:
-        raise InputError(Problem(f"the compressed file is damaged: {error}", source=source)) from None
-    except UnicodeDecodeError:
-        raise InputError(Problem("not a text file", "a Chrome trace (JSON) is wanted", source=source)) from None
-    except json.JSONDecodeError as error:
-        lines = error.doc.splitlines()
-        text = lines[error.lineno - 1] if error.lineno <= len(lines) else ""
-        raise InputError(
-            Problem(
-                f"not JSON: {error.msg}", "a whole Chrome trace is wanted", (), source, error.lineno, error.colno, text
-            )
-        ) from None
-    if isinstance(document, list):
-        document = {"traceEvents": document}
-    if not isinstance(document, dict) or not isinstance(document.get("traceEvents"), list):
-        hint = "the file that torch.profiler's export_chrome_trace writes is wanted"
-        raise InputError(Problem("the file has no list 'traceEvents'", hint, source=source))
-    return document
-
-
-def _events(document: dict[str, Any], source: str) -> list[_Event]:
-    """Return the complete events, in seconds after the first of them."""
-    chosen = []
-    for event in document["traceEvents"]:
-        if not isinstance(event, dict) or event.get("ph") != "X":
-            continue
-        try:
-            start, duration = float(event["ts"]), float(event.get("dur", 0.0))
-        except (KeyError, TypeError, ValueError):
-            message = f"an event has no times: {str(event)[:80]}"
-            raise InputError(Problem(message, "is this a Chrome trace?", source=source)) from None
-        chosen.append((event, start, duration))
-    # Counted from the first one, because microseconds since the epoch do not leave room for nanoseconds.
-    origin = min((start for _, start, _ in chosen), default=0.0)
-    return [
-        _Event(
-            str(event.get("name", "")),
-            str(event.get("cat", "")),
-            event.get("tid"),
-            (start - origin) * MICROSECOND,
-            (start - origin + duration) * MICROSECOND,
-            event["args"] if isinstance(event.get("args"), dict) else {},
-        )
-        for event, start, duration in chosen
-    ]
 
 
 class _Profile:
     """The events of a profile, by what they are good for."""
 
-    def __init__(self, events: Sequence[_Event], thread: Any) -> None:
+    def __init__(self, events: Sequence[Event], thread: Any) -> None:
         self.operators = [event for event in events if event.category == "cpu_op" and event.thread == thread]
         self.nodes = [event for event in events if event.category == "cpu_op" and event.name.startswith(_NODE)]
-        self.accumulations = [event for event in events if event.category == "cpu_op" and event.name == _ACCUMULATE]
+        self.accumulations = [event for event in events if event.category == "cpu_op" and event.name == ACCUMULATE]
         annotations = [event for event in events if event.category == "user_annotation" and event.thread == thread]
         self.optimizers = [event for event in annotations if event.name.startswith(_OPTIMIZER)]
         modules = [
@@ -230,7 +167,7 @@ class _Profile:
             if not event.name.startswith("nccl") and event.args.get("correlation") in launches
         ]
 
-    def step(self, step: _Event) -> tuple[_Spans, dict[str, int]]:
+    def step(self, step: Event) -> tuple[_Spans, dict[str, int]]:
         """Return when layers computed in a step, and their parameters."""
         nodes = sorted((event for event in self.nodes if _inside(event, step)), key=lambda event: event.start)
         layers, node_layers = self._layers(step, nodes)
@@ -263,20 +200,20 @@ class _Profile:
                 spans.optimizer.add(optimizer)
         return spans, self._parameters(step, by_thread)
 
-    def bounds(self, step: _Event, spans: _Spans, next_start: float) -> tuple[float, float]:
+    def bounds(self, step: Event, spans: _Spans, next_start: float) -> tuple[float, float]:
         """Return when an iteration begins and ends."""
         if not self.kernels:
             return step.start, step.end
         return spans.whole.start, spans.whole.end if self.communicates else max(spans.whole.end, next_start)
 
-    def _layers(self, step: _Event, nodes: Sequence[_Event]) -> tuple[_Ranges[str], list[tuple[_Event, str]]]:
+    def _layers(self, step: Event, nodes: Sequence[Event]) -> tuple[_Ranges[str], list[tuple[Event, str]]]:
         """Return the layers of the forward pass of a step, and the layer of each node of its backward pass."""
-        makers: dict[int, _Event] = {}
-        wanted = {node.args["Sequence number"] for node in nodes if "Sequence number" in node.args}
+        makers: dict[int, Event] = {}
+        wanted = {node.args[SEQUENCE] for node in nodes if SEQUENCE in node.args}
         before = min((node.start for node in nodes), default=step.end)
         operators = [event for event in self.operators if _inside(event, step) and event.start < before]
         for event in operators:
-            number = event.args.get("Sequence number", -1)
+            number = event.args.get(SEQUENCE, -1)
             if number not in wanted:
                 continue
             # Operators without gradient carry the number of the next one that has; the last to start made the node.
@@ -290,15 +227,19 @@ class _Profile:
             if named.at(operator.start) is None and around not in chosen:
                 chosen.append(around)
         calls: Counter[str] = Counter()
+        taken: set[str] = set()
         layers = []
         for event in sorted(chosen, key=lambda event: event.start):
-            name = event.name.removeprefix(_MODULE).removeprefix("aten::")
+            name = _layer_name(event)
             calls[name] += 1
-            layers.append((event, name if calls[name] == 1 else f"{name}#{calls[name]}"))
+            numbers = itertools.count(calls[name])
+            numbered = (name if number == 1 else f"{name}#{number}" for number in numbers)
+            layers.append((event, next(candidate for candidate in numbered if candidate not in taken)))
+            taken.add(layers[-1][1])
         ranges = _Ranges(layers)
-        found: list[tuple[_Event, str]] = []
+        found: list[tuple[Event, str]] = []
         for node in nodes:
-            maker = makers.get(node.args.get("Sequence number", -1))
+            maker = makers.get(node.args.get(SEQUENCE, -1))
             layer = ranges.at(maker.start) if maker is not None else None
             if layer is None and maker is None and found:
                 layer = found[-1][1]
@@ -306,16 +247,15 @@ class _Profile:
                 found.append((node, layer))
         return ranges, found
 
-    def _parameters(self, step: _Event, by_thread: dict[Any, _Ranges[str]]) -> dict[str, int]:
+    def _parameters(self, step: Event, by_thread: dict[Any, _Ranges[str]]) -> dict[str, int]:
         """Return the elements of the gradients that were accumulated for each layer, as far as shapes were recorded."""
         parameters: Counter[str] = Counter()
         for event in self.accumulations:
-            shapes = event.args.get("Input Dims")
-            if not shapes or event.thread not in by_thread or not _inside(event, step):
+            if event.elements is None or event.thread not in by_thread or not _inside(event, step):
                 continue
             layer = by_thread[event.thread].at(event.start)
-            if layer is not None and all(isinstance(size, int) for size in shapes[0]):
-                parameters[layer] += math.prod(shapes[0])
+            if layer is not None:
+                parameters[layer] += event.elements
         return dict(parameters)
 
 
@@ -347,20 +287,26 @@ def _step_rows(
     return rows
 
 
-def _inside(event: _Event, around: _Event) -> bool:
+def _layer_name(event: Event) -> str:
+    """Return what a layer is called: one line of printable text."""
+    name = " ".join(event.name.removeprefix(_MODULE).removeprefix("aten::").split())
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name) or "unnamed"
+
+
+def _inside(event: Event, around: Event) -> bool:
     return around.start <= event.start <= around.end
 
 
-def _innermost(events: Iterable[_Event]) -> list[_Event]:
+def _innermost(events: Iterable[Event]) -> list[Event]:
     """Return the ranges that hold no other."""
     ordered = sorted(events, key=lambda event: (event.start, -event.end))
     followed = [event for event, after in pairwise(ordered) if after.start >= event.end]
     return followed + ordered[-1:]
 
 
-def _outermost(events: Iterable[_Event]) -> list[_Event]:
+def _outermost(events: Iterable[Event]) -> list[Event]:
     """Return the ranges that no other holds, in order."""
-    found: list[_Event] = []
+    found: list[Event] = []
     for event in sorted(events, key=lambda event: (event.start, -event.end)):
         if not found or event.start >= found[-1].end:
             found.append(event)

@@ -17,7 +17,7 @@ import numpy as np
 
 from simnet.workload.model import Floats, Integers, Model
 
-__all__ = ["PHASES", "TRACE_COLUMNS", "RecordedTrace", "TraceRow", "TraceStep", "write_trace"]
+__all__ = ["PHASES", "TRACE_COLUMNS", "RecordedTrace", "TraceRow", "TraceStep", "trace_text", "write_trace"]
 
 PHASES = ("forward", "backward", "optimizer", "other")
 """What a worker does; ``other`` is input, zeroing gradients and anything else that belongs to no layer."""
@@ -152,16 +152,21 @@ class RecordedTrace:
 
 def write_trace(path: str | Path, rows: Iterable[TraceRow]) -> None:
     """Write a trace that `load_trace` reads; times are written so that they are read back unchanged."""
+    Path(path).write_text(trace_text(rows), encoding="utf-8", newline="\n")
+
+
+def trace_text(rows: Iterable[TraceRow]) -> str:
+    """Return a trace as `write_trace` writes it."""
     rows = tuple(rows)
     known = any(row.parameters is not None for row in rows)
-    with Path(path).open("w", encoding="utf-8", newline="\n") as file:
-        file.write(",".join([*TRACE_COLUMNS, *(["parameters"] if known else [])]) + "\n")
-        for row in rows:
-            layer = f'"{row.layer.replace(chr(34), chr(34) * 2)}"' if set(row.layer) & set(',"') else row.layer
-            cells = [row.iteration, row.rank, layer, row.phase, repr(row.start_s), repr(row.duration_s)]
-            if known:
-                cells.append("" if row.parameters is None else row.parameters)
-            file.write(",".join(map(str, cells)) + "\n")
+    lines = [",".join([*TRACE_COLUMNS, *(["parameters"] if known else [])])]
+    for row in rows:
+        layer = f'"{row.layer.replace(chr(34), chr(34) * 2)}"' if set(row.layer) & set(',"') else row.layer
+        cells = [row.iteration, row.rank, layer, row.phase, repr(row.start_s), repr(row.duration_s)]
+        if known:
+            cells.append("" if row.parameters is None else row.parameters)
+        lines.append(",".join(map(str, cells)))
+    return "\n".join(lines) + "\n"
 
 
 def _differences(ends: Floats, start: Floats) -> Floats:

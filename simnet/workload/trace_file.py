@@ -8,7 +8,7 @@ optimizer.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
 
@@ -16,12 +16,22 @@ import numpy as np
 
 from simnet.errors import InputError, Problem, nearest
 from simnet.workload.build import setting_problems
-from simnet.workload.csv_table import Table, parse_count, parse_number, problem_order, read_table
+from simnet.workload.csv_table import (
+    COUNT_WANTED,
+    LARGEST,
+    Table,
+    parse_count,
+    parse_number,
+    problem_order,
+    read_table,
+    shown,
+    table_from_text,
+)
 from simnet.workload.model import GradientTensor, Layer, Model
 from simnet.workload.tables import load_model, model_problems
-from simnet.workload.trace import PHASES, TRACE_COLUMNS, RecordedTrace, TraceRow
+from simnet.workload.trace import PHASES, TRACE_COLUMNS, RecordedTrace, TraceRow, trace_text
 
-__all__ = ["load_trace"]
+__all__ = ["load_trace", "trace_problems"]
 
 _TOLERANCE_S = 1e-9
 _SHOWN = 3  # names in one message
@@ -60,18 +70,41 @@ def load_trace(
     problems = setting_problems(batch_size, precision, None)
     if model is not None:
         problems += model_problems(model, sequence_length)
-    table = read_table(Path(path), TRACE_COLUMNS, ("parameters",), problems)
-    rows = _rows(table, problems)
-    if not rows and not problems:
-        problems.append(Problem("there are no rows below the header", source=table.path))
-    if problems:
-        raise InputError(sorted(problems, key=problem_order))
-    recording = _Recording(table, rows)
-    problems += recording.problems()
+    of_file: list[Problem] = []
+    try:
+        recording = _recording(read_table(Path(path), TRACE_COLUMNS, ("parameters",), of_file), of_file)
+    except InputError as error:
+        of_file = list(error.problems)
+    problems += of_file
     if problems:
         raise InputError(sorted(problems, key=problem_order))
     network = None if model is None else load_model(model, sequence_length)
     return recording.trace(network, gpu or "", precision, batch_size)
+
+
+def trace_problems(rows: Iterable[TraceRow], source: str) -> list[Problem]:
+    """Return what would keep rows, once they are written, from being replayed.
+
+    Parameters
+    ----------
+    rows : iterable of TraceRow
+    source : str
+        What messages call them.
+    """
+    problems: list[Problem] = []
+    _recording(table_from_text(trace_text(rows), source, TRACE_COLUMNS, ("parameters",), problems), problems)
+    return problems
+
+
+def _recording(table: Table, problems: list[Problem]) -> _Recording:
+    """Return what a table holds; add what is wrong, with the recording as a whole only where every row is right."""
+    rows = _rows(table, problems)
+    if not rows and not problems:
+        problems.append(Problem("there are no rows below the header", source=table.path))
+    recording = _Recording(table, [] if problems else rows)
+    if not problems:
+        problems += recording.problems()
+    return recording
 
 
 def _rows(table: Table, problems: list[Problem]) -> list[TraceRow]:
@@ -83,14 +116,13 @@ def _rows(table: Table, problems: list[Problem]) -> list[TraceRow]:
         times = {name: parse_number(row[name]) for name in ("start_s", "duration_s")}
         for name, value in counts.items():
             if value is None:
-                message = f"{name} is {row[name]!r}"
-                problems.append(table.problem(index, name, message, "a whole number, 0 or more, is wanted"))
+                problems.append(table.problem(index, name, f"{name} is {shown(row[name])}", COUNT_WANTED))
         for name, time in times.items():
             if time is None:
-                message = f"{name} is {row[name]!r}"
-                problems.append(table.problem(index, name, message, "seconds, 0 or more, are wanted"))
+                message, hint = f"{name} is {shown(row[name])}", f"seconds from 0 to {LARGEST:g} are wanted"
+                problems.append(table.problem(index, name, message, hint))
         if row["phase"] not in PHASES:
-            message = f"unknown phase {row['phase']!r}"
+            message = f"unknown phase {shown(row['phase'])}"
             problems.append(table.problem(index, "phase", message, nearest(row["phase"], PHASES)))
         elif not row["layer"] and row["phase"] in ("forward", "backward"):
             problems.append(table.problem(index, "layer", f"a {row['phase']} row without a layer"))
@@ -98,8 +130,8 @@ def _rows(table: Table, problems: list[Problem]) -> list[TraceRow]:
         if row.get("parameters"):
             parameters = parse_count(row["parameters"])
             if parameters is None:
-                message = f"parameters is {row['parameters']!r}"
-                problems.append(table.problem(index, "parameters", message, "a whole number, 0 or more, is wanted"))
+                message = f"parameters is {shown(row['parameters'])}"
+                problems.append(table.problem(index, "parameters", message, COUNT_WANTED))
         if len(problems) == before:
             iteration, rank = (value or 0 for value in counts.values())
             start_s, duration_s = (time or 0.0 for time in times.values())
@@ -119,9 +151,9 @@ class _Recording:
         for indices in groups.values():
             indices.sort(key=lambda index: (rows[index].start_s, rows[index].end_s))
         self.groups: Mapping[tuple[int, int], list[int]] = groups
-        self.first_iteration = min(iteration for iteration, _ in groups)
-        self.iterations = 1 + max(iteration for iteration, _ in groups) - self.first_iteration
-        self.ranks = 1 + max(rank for _, rank in groups)
+        self.first_iteration = min((iteration for iteration, _ in groups), default=0)
+        self.iterations = 1 + max((iteration for iteration, _ in groups), default=0) - self.first_iteration
+        self.ranks = 1 + max((rank for _, rank in groups), default=0)
 
     def problems(self) -> list[Problem]:
         """Return everything that keeps the recording from being replayed."""
@@ -250,7 +282,7 @@ class _Recording:
         if not owners:
             hint = "add a column 'parameters', or name the model that was recorded"
             raise InputError(
-                Problem("the trace does not say how large its gradients are", hint, source=self.table.path)
+                Problem("the trace does not say how large its gradients are", hint, ("model",), self.table.path)
             )
         without = [layers[index].name for index in owners if layers[index].name not in backward]
         if without:

@@ -70,6 +70,43 @@ def test_nothing_goes_to_standard_output(command, wrong, output):
     assert err.endswith("5 problems\n")
 
 
+def test_every_problem_of_every_scenario_is_said(command, wrong, here):
+    (here / "a.yaml").write_text(
+        "topology: nowhere\nprotocol: tcp\nworkload: {model: resnet50, gpu: q, batch_size: 1}\n"
+    )
+    status, out, err = command("run", wrong, "a.yaml", "--set", "x", "--set", "y", "--protocol", "{tcp", "nothing.yaml")
+    assert (status, out) == (2, "")
+    for said in (
+        "wrong.yaml:4:10",
+        "a.yaml:1:11",
+        "unknown GPU 'q'",
+        "--set: 'x'",
+        "--set: 'y'",
+        "--protocol:1:14",
+        "no file",
+    ):
+        assert said in err, said
+    assert command("run", wrong, wrong).err == command("run", wrong).err
+
+
+def test_a_folder_that_cannot_be_written_is_said_beside_what_is_wrong_with_the_scenario(command, wrong):
+    err = command("run", wrong, "-o", "/dev/null/x").err
+    assert "wrong.yaml:4:10" in err
+    assert "/dev/null/x: cannot be written" in err
+
+
+def test_other_commands_say_all_at_once(command, here):
+    err = command("topology", "make", "{star: {host: 4}}", "-o", "x.txt").err
+    assert "SPEC:1:" in err
+    assert "'x.txt' is no topology file" in err
+    err = command("collective", "all_reduc", "--topology", "x", "--protocol", "tcp", "--csv", "--json").err
+    assert "exclude each other" in err
+    assert "did you mean 'all_reduce'" in err
+    err = command("check", "nothing.yaml", "--set", "x").err
+    assert "--set: 'x'" in err
+    assert "no file 'nothing.yaml'" in err
+
+
 def test_a_mistake_in_the_last_scenario_is_found_before_the_first_runs(command, wrong, here):
     status, out, _ = command("run", "own_workload", wrong)
     assert (status, out) == (2, "")
@@ -81,6 +118,8 @@ def test_a_mistake_in_the_last_scenario_is_found_before_the_first_runs(command, 
     [
         (["run", "nothing.yaml"], "there is no file 'nothing.yaml' here, known: inception_v3_100gpu, "),
         (["run", "resnet50_16gp"], "there is no file 'resnet50_16gp' here, did you mean 'resnet50_16gpu'? known: "),
+        (["run", ""], "'' names no file, a file name is wanted\n"),
+        (["check", ""], "'' names no file, "),
         (["run", "."], "'.' is a directory, a file is wanted\n"),
         (["run", "own_workload", "--set", "x"], "--set: 'x' names no key and value, write it like training.workers=32"),
         (
@@ -192,9 +231,44 @@ def test_interrupted(environment, here):
         runner.send_signal(signal.SIGINT)
         out, err = runner.communicate(timeout=60)
     assert runner.returncode == 130
-    assert out == ""
+    assert (out, err.splitlines()[-1]) == ("", "interrupted")
     assert "Traceback" not in err
     assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize("module", ["typer", "simnet.cli.app", "simnet.errors"])
+def test_interrupted_while_it_is_loading(environment, here, module):
+    """Ctrl-C in the first tenths of a second, while modules are imported."""
+    script = (
+        "import builtins, sys\n"
+        "from simnet.cli.main import main\n"
+        "known = builtins.__import__\n"
+        "def load(name, *rest):\n"
+        f"    if name == {module!r}: raise KeyboardInterrupt\n"
+        "    return known(name, *rest)\n"
+        f"sys.modules.pop({module!r}, None)\n"
+        "builtins.__import__ = load\n"
+        "sys.argv = ['simnet', '--version']\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+def test_a_terminal_that_has_not_every_letter(environment, here):
+    """The result is written, and said, with the letters escaped."""
+    done = subprocess.run(
+        [sys.executable, "-m", "simnet.cli.main", "run", "own_workload", "--set", "name=réseau", "-o", "out"],
+        env=environment | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "r\\xe9seau" in done.stdout
 
 
 def test_every_problem_of_every_file_is_said(command, here):

@@ -35,7 +35,8 @@ def test_defaults():
     training, run = scenario.job.training, scenario.run
     assert (scenario.name, scenario.fidelity, scenario.baseline_samples_per_s) == ("scenario", "flow", None)
     architecture = training.architecture
-    assert (training.workers, architecture.name, architecture.options, training.sync) == (16, "ring", {}, "bsp")
+    assert (training.workers, architecture.name, training.sync) == (16, "ring", "bsp")
+    assert architecture.options == {"channels": 1, "pipeline": 1, "order": "neighbours"}
     assert (training.overlap, training.jitter, training.gradient_element_bytes) == (True, None, 4.0)
     assert training.speed_factors == (1.0,) * 16
     assert (run.iterations, run.warmup, run.seed) == (10, 1, 0)
@@ -44,7 +45,13 @@ def test_defaults():
 @pytest.mark.parametrize(
     ("architecture", "name", "options", "workers"),
     [
-        ("tree", "tree", {}, 16),
+        ("tree", "tree", {"shape": "binomial", "chunks": 1}, 16),
+        ({"ring": {"channels": 2, "pipeline": 4}}, "ring", {"channels": 2, "pipeline": 4, "order": "neighbours"}, 16),
+        ({"tree": {"shape": "binary", "chunks": 8}}, "tree", {"shape": "binary", "chunks": 8}, 16),
+        ("double_tree", "double_tree", {"chunks": 8}, 16),
+        ("halving_doubling", "halving_doubling", {}, 16),
+        ({"hierarchical": {"group": 4}}, "hierarchical", {"group": 4, "inside": "ring", "across": "ring"}, 16),
+        ({"torus": {"rows": 2}}, "torus", {"rows": 2, "columns": None}, 16),
         ("mesh", "mesh", {"exchange": "scatter"}, 16),
         ({"mesh": {"exchange": "full"}}, "mesh", {"exchange": "full"}, 16),
         ({"star": {"hub": 3}}, "star", {"hub": 3}, 16),
@@ -58,6 +65,22 @@ def test_architectures(architecture, name, options, workers):
     training = loaded(training={"architecture": architecture}).job.training
     made = training.architecture
     assert (made.name, made.options, training.workers) == (name, options, workers)
+
+
+@pytest.mark.parametrize(
+    ("topology", "workers", "group"),
+    [
+        ("v100_8x4_100g", 32, 4),
+        ("v100_8x4_100g", 30, None),  # the last host has two of them
+        ("v100_8x4_100g", 4, 4),
+        ("nvlink_node_8", 6, 6),
+        ({"star": {"hosts": 6}}, 6, None),  # one a host
+    ],
+)
+def test_groups_are_the_gpus_of_a_host_where_all_have_as_many(topology, workers, group):
+    training = {"workers": workers, "architecture": "hierarchical"}
+    made = loaded(topology=topology, training=training).job.training.architecture
+    assert made.options["group"] == group
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ from simnet.errors import InputError
 from simnet.scenario import load_collective
 from simnet.traffic import COLLECTIVES
 
+RING = {"channels": 1, "pipeline": 1, "order": "neighbours"}
 STAR = {"star": {"hosts": 4, "bandwidth": "100 Gbps", "latency": "1 us"}}
 
 
 def test_defaults():
     settings = load_collective("all_reduce", topology=STAR, protocol="ideal")
-    assert (settings.algorithm, settings.options, settings.dtype, settings.seed) == ("ring", {}, "fp32", 0)
+    assert (settings.algorithm, settings.options, settings.dtype, settings.seed) == ("ring", RING, "fp32", 0)
     assert settings.nodes.tolist() == settings.topology.compiled.rank_nodes.tolist()
     assert len(settings.sizes_bytes) == 28
 
@@ -31,9 +32,15 @@ def test_every_algorithm_can_be_named_and_the_first_is_the_usual_one(name):
     [
         ("all_reduce", "{star: {hub: 3}}", {"hub": 3}),
         ("all_reduce", {"mesh": {"exchange": "full"}}, {"exchange": "full"}),
-        ("broadcast", "{tree: {root: 2}}", {"root": 2}),
-        ("reduce", "tree", {"root": 0}),
-        ("reduce", "{tree: }", {"root": 0}),
+        ("broadcast", "{tree: {root: 2}}", {"root": 2, "shape": "binomial", "chunks": 1}),
+        ("reduce", "chain", {"root": 0, "chunks": 8}),
+        ("reduce", "{tree: }", {"root": 0, "shape": "binomial", "chunks": 1}),
+        ("all_reduce", "{torus: {columns: 2}}", {"rows": None, "columns": 2}),
+        (
+            "all_reduce",
+            "{hierarchical: {across: double_tree}}",
+            {"group": None, "inside": "ring", "across": "double_tree"},
+        ),
     ],
 )
 def test_options_are_those_of_the_function_that_makes_the_schedule(name, algorithm, options):

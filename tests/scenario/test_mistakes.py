@@ -63,7 +63,7 @@ def with_changed(**sections: str) -> str:
         ("run: {iterations: »'3'}", "iterations is '3', a whole number of at least 1 is wanted"),
         ("run: {iterations: »true}", "iterations is true, a whole number of at least 1 is wanted"),
         ("run: {iterations: ».nan}", "iterations is nan, a whole number of at least 1 is wanted"),
-        ("run: {iterations: »1e300}", "iterations is 1e+300, a whole number of at least 1 is wanted"),
+        ("run: {iterations: »1e300}", "iterations is 1e+300, a whole number of at most 1000000 is wanted"),
         ("run: {iterations: »10000000}", "iterations is 10000000, a whole number of at most 1000000 is wanted"),
         (
             "run: {seed: »99999999999999999999999999999999999999999999999999}",
@@ -94,11 +94,17 @@ def with_changed(**sections: str) -> str:
         ("training: {overlap: »1}", "overlap is 1, true or false is wanted"),
         ("name: »../up", "name is '../up', a name of letters, digits, '_', '-', '+' and '.' is wanted"),
         ("name: »7", "name is 7, a name of letters"),
+        (f"name: »{'x' * 300}", f"name is '{'x' * 56}…, a name of at most 100 characters is wanted"),
+        ("name: »-x", "name is '-x', a name that begins with a letter, a digit or '_' is wanted"),
+        ("run: {iterations: »1e18}", "iterations is 1e+18, a whole number of at most 1000000 is wanted"),
+        (f"workload: {{file: »{'x' * 5000}, batch_size: 1}}", f"file is '{'x' * 56}…, a file name of at most 4000"),
+        ("training: {speed_factors: {»'00': 1}}", "speed_factors has the key '00', a whole number of at least 0"),
+        ("training: {speed_factors: {»'\u0663': 1}}", "speed_factors has the key '\u0663', a whole number"),
         (
             "training: {architecture: »rng}",
-            "architecture is 'rng', did you mean 'ring'? known: ring, star, tree, butterfly, mesh, parameter_server",
+            "architecture is 'rng', did you mean 'ring'? known: ring, star, tree, double_tree, butterfly",
         ),
-        ("training: {architecture: »torus}", "architecture is 'torus', known: ring, star, tree, butterfly"),
+        ("training: {architecture: »spiral}", "architecture is 'spiral', known: ring, star, tree, double_tree"),
         (
             "training: {architecture: {ring: {}, »tree: {}}}",
             "architecture names both 'ring' and 'tree', one of them is wanted",
@@ -107,10 +113,25 @@ def with_changed(**sections: str) -> str:
         ("training: {architecture: {»mash: {}}}", "architecture does not know 'mash', did you mean 'mesh'?"),
         ("training: {architecture: »{}}", "architecture is empty, a name, or {name: {option: value}}, is wanted"),
         ("training: {architecture: »3}", "architecture is 3, a name, or {name: {option: value}}, is wanted"),
-        ("training: {architecture: {ring: {»chunks: 2}}}", "unknown key 'chunks' in ring, there are none here"),
+        (
+            "training: {architecture: {butterfly: {»chunks: 2}}}",
+            "unknown key 'chunks' in butterfly, there are none here",
+        ),
+        (
+            "training: {architecture: {torus: {rows: »3}}}",
+            "16 ranks do not stand in 3 rows, divisors of 16 are 1, 2, 4, 8, 16",
+        ),
+        (
+            "training: {architecture: {torus: {rows: »3, columns: 4}}}",
+            "3 rows of 4 are not the 16 ranks, leave one of them out",
+        ),
+        (
+            "training: {architecture: {hierarchical: {group: »5}}}",
+            "16 ranks cannot be cut into groups of 5, divisors of 16 are 1, 2, 4, 8, 16",
+        ),
         (
             "training: {architecture: {star: {hub: »16}}}",
-            "hub 16 is not one of the 16 workers, a rank from 0 to 15 is wanted",
+            "hub 16 is not one of the 16 ranks, a rank from 0 to 15 is wanted",
         ),
         (
             "training: {workers: »32}",
@@ -188,11 +209,11 @@ def with_changed(**sections: str) -> str:
         ("workload: {file: »nope.csv, batch_size: 64}", "there is no file 'nope.csv' beside the scenario"),
         ("workload: {file: »'.', batch_size: 64}", "'.' is a directory, a file is wanted"),
         (
-            "workload: {trace: a.csv, batch_size: 64, »samples_per_s: 3}",
+            "workload: {trace: t.csv, batch_size: 64, »samples_per_s: 3}",
             "samples_per_s stands beside a trace, which is replayed as recorded, leave it out",
         ),
         (
-            "workload: {file: a.csv, batch_size: 64, »sequence_length: 128}",
+            "workload: {file: w.csv, batch_size: 64, »sequence_length: 128}",
             "sequence_length stands beside no model, only shipped models have one",
         ),
         ("protocol: »tpc", "protocol is 'tpc', did you mean 'tcp'? known: "),
@@ -242,6 +263,10 @@ def with_changed(**sections: str) -> str:
 )
 def test_one_mistake_is_told_alone_and_at_its_place(tmp_path, line, said):
     text, expected = at_mark(line, said)
+    (tmp_path / "w.csv").write_text("layer,parameters,forward_s,backward_s\na,1,1,1\n")
+    (tmp_path / "t.csv").write_text(
+        "iteration,rank,layer,phase,start_s,duration_s,parameters\n0,0,a,forward,0,1,1\n0,0,a,backward,1,1,1\n"
+    )
     others = "\n".join(f"{key}: {value}" for key, value in RIGHT.items() if not text.startswith(f"{key}:"))
     found = said_of(tmp_path, f"{text}\n{others}\n")
     assert len(found) == 1, found
@@ -290,6 +315,131 @@ def test_a_mistake_in_one_part_does_not_hide_what_building_another_finds(tmp_pat
         "run: {seed: x}\n",
     )
     assert [line.split(": ")[0] for line in said] == ["1:11", "2:23", "3:52", "4:13"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (
+            {"training": "{workers: »99, bucket_size: »5}"},
+            ["99 workers do not fit on the 16 ranks", "bucket_size: 5 has no unit"],
+        ),
+        (
+            {"training": "{sync: »asp, architecture: {star: {hub: »16}}, speed_factors: »[1, 2]}"},
+            ["sync is 'asp'", "hub 16 is not one of the 16 ", "speed_factors has 2 elements for 16 workers"],
+        ),
+        # What follows from a value that is wrong, or may stand under a key that is not known, is not said.
+        ({"training": "{workers: »x, speed_factors: [1, 2]}"}, ["workers is 'x'"]),
+        ({"training": "{»workrs: 2, speed_factors: [1, 2]}"}, ["unknown key 'workrs'"]),
+        ({"training": "{workers: 2, »fooo: 2, speed_factors: »[1]}"}, ["unknown key 'fooo'", "speed_factors has 1 el"]),
+        (
+            {"training": "{workers: 4, »fooo: 2, architecture: {star: {hub: »7}}}"},
+            ["unknown key 'fooo'", "hub 7 is not one of the 4 "],
+        ),
+        ({"protocol": "{tcp: {mtu: »30 B, copies_send: »x}}"}, ["an MTU of 30 B leaves", "copies_send is 'x'"]),
+        (
+            {"workload": "{model: resnet50, gpu: v100, »precison: amp, global_batch_size: »17}"},
+            ["unknown key 'precison'", "global_batch_size is 17, which 16 workers"],
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_section_does_not_hide_what_else_is(tmp_path, changed, told):
+    [(key, marked)] = changed.items()
+    columns = []
+    for part in marked.split(MARK)[:-1]:
+        columns.append((columns[-1] if columns else len(f"{key}: ") + 1) + len(part))
+    found = said_of(tmp_path, with_changed(**{key: marked.replace(MARK, "")}))
+    assert len(found) == len(told), found
+    for line, column, said in zip(found, columns, told, strict=True):
+        assert line.startswith(f"1:{column}: {said}")
+
+
+def test_files_are_read_although_settings_beside_them_are_wrong(tmp_path):
+    """Without a batch size, precision and rate, what is wrong with the layers and with the GPU is still said."""
+    (tmp_path / "w.csv").write_text("layer,parameters,forward_flops,memory_bytes\na,x,1,1\nb,1,-1,1\n")
+    said = said_of(tmp_path, with_changed(workload="{file: w.csv, gpu: q}"))
+    assert [line.split(", ")[0] for line in said] == [
+        "1:1: workload has none of batch_size and global_batch_size",
+        "1:30: unknown GPU 'q'",
+        f"{tmp_path}/w.csv:2:3: parameters is 'x'",
+        f"{tmp_path}/w.csv:3:5: forward_flops is '-1'",
+    ]
+    said = said_of(tmp_path, with_changed(workload="{file: w.csv, batch_size: 0, precision: x, samples_per_s: 0}"))
+    assert [line.split(": ")[1].split(" ")[0] for line in said] == [
+        *("batch_size", "precision", "samples_per_s", "parameters", "forward_flops")
+    ]
+    (tmp_path / "w.csv").write_text("layer,parameters,forward_flops,memory_bytes\na,1,1,1\n")
+    # A rate that is wrong would have made the GPU needless; a topology that is wrong tells no number of workers.
+    [_] = said_of(tmp_path, with_changed(workload="{file: w.csv, batch_size: 1, samples_per_s: 0}"))
+    found = said_of(tmp_path, with_changed(topology="nowhere", workload="{file: w.csv, gpu: q, global_batch_size: 7}"))
+    assert len(found) == 2
+
+
+def test_a_topology_file_is_read_although_defaults_beside_it_are_wrong(tmp_path):
+    (tmp_path / "t.json").write_text('{"nodes": [{"id": 1}, {"id": 2}], "edges": [{"source": 1, "target": 3}]}')
+    said = said_of(tmp_path, with_changed(topology="{file: t.json, defaults: {bandwidth: 5, node_kind: hst}}"))
+    assert [line.split(": ")[1].split(",")[0] for line in said] == [
+        *("bandwidth", "node_kind is 'hst'", "link '1' -> '3'")
+    ]
+
+
+def test_a_trace_is_read_although_its_model_is_wrong(tmp_path):
+    header = "iteration,rank,layer,phase,start_s,duration_s\n"
+    (tmp_path / "t.csv").write_text(f"{header}0,0,a,forward,0,1\n0,0,a,backward,1,1\n")
+    [_] = said_of(tmp_path, with_changed(workload="{trace: t.csv, model: resnet51, batch_size: 1}"))
+    (tmp_path / "t.csv").write_text(f"{header}0,0,a,forward,0,1\n0,0,a,backward,0.5,1\n")
+    said = said_of(tmp_path, with_changed(workload="{trace: t.csv, model: resnet51, batch_size: 0}"))
+    assert [line.split(" ")[1] for line in said] == ["unknown", "batch_size", "backward"]
+
+
+def test_a_workload_in_yaml_tells_all_at_once(tmp_path):
+    (tmp_path / "w.yaml").write_text(
+        "layer: 1\nlayers:\n- {layer: a, parameters: '9', forward_s: 1, backward_s: 1, backward_s: 2}\n"
+        f"- {{layer: b, parameters: {'9' * 5000}}}\n- 3\n"
+    )
+    said = said_of(tmp_path, with_changed(workload="{file: w.yaml, batch_size: 1}"))
+    assert [line.removeprefix(f"{tmp_path}/w.yaml:").split(", ")[0] for line in said] == [
+        "1:1: unknown key 'layer'",
+        "3:26: parameters is '9'",
+        "3:60: the key 'backward_s' is given twice",
+        "4:26: a number of 5000 digits is too long",
+        "5:3: layer 2 is not a mapping",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "path"),
+    [
+        ({"topology": "{star: {hosts: %s}}"}, "topology"),
+        ({"topology": "{torus: {dims: [4, %s]}}"}, "topology"),
+        ({"workload": "{model: resnet50, gpu: v100, batch_size: %s}"}, "workload"),
+        ({"workload": "{model: %s, gpu: v100, batch_size: 64}"}, "workload"),
+        ({"run": "{seed: !!int x, iterations: %s}"}, "run"),
+        ({"training": "{speed_factors: {1: %s}}"}, "training"),
+        ({"protocol": "%s"}, "protocol"),
+    ],
+)
+def test_of_what_cannot_be_read_nothing_else_is_said(tmp_path, changed, path):
+    changed = {key: text % ("9" * 5000) for key, text in changed.items()}
+    said = said_of(tmp_path, with_changed(**changed))
+    assert said[-1].endswith("a number of 5000 digits is too long, at most 400 are read")
+    assert len(said) == 1 + ("!!int" in changed[path])
+
+
+@pytest.mark.parametrize("keys", ["0: 1, »'0': 0.5", "'0': 1, »0: 0.5", "12: 1, 0: 1, »'12': 1"])
+def test_a_number_and_the_same_as_text_are_one_key(tmp_path, keys):
+    text, expected = at_mark(f"training: {{speed_factors: {{{keys}}}}}", "the key ")
+    others = "\n".join(f"{key}: {value}" for key, value in RIGHT.items())
+    [said] = said_of(tmp_path, f"{text}\n{others}\n")
+    assert said.startswith(expected)
+    assert "is given twice, it was given on line 1 before" in said
+
+
+def test_a_number_and_the_same_as_text_are_one_key_of_a_mapping():
+    scenario = {**RIGHT, "topology": {"star": {"hosts": 2}}, "training": {"speed_factors": {0: 1, "0": 0.5}}}
+    scenario["workload"] = {"model": "resnet50", "gpu": "v100", "batch_size": 64}
+    with pytest.raises(InputError, match="the key '0' is 0 once more"):
+        load_scenario(scenario)
 
 
 def test_problems_of_a_file_are_told_with_that_file(tmp_path):

@@ -146,7 +146,7 @@ def test_what_is_resolved_has_every_default():
     assert resolved["protocol"]["ideal"]["connection_cap"] == "unlimited"
     assert resolved["training"] == {
         "workers": 2,
-        "architecture": "ring",
+        "architecture": {"ring": {"channels": 1, "pipeline": 1, "order": "neighbours"}},
         "sync": "bsp",
         "bucket_size": "25 MiB",
         "overlap": True,

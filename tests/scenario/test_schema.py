@@ -52,7 +52,7 @@ def test_every_key_says_what_it_is():
         ("fidelity", "flow"),
         ("workload.precision", "fp32"),
         ("workload.gradient_dtype", "fp32"),
-        ("training.architecture", "ring"),
+        ("training.architecture", {"ring": {"channels": 1, "pipeline": 1, "order": "neighbours"}}),
         ("training.bucket_size", "25 MiB"),
         ("training.overlap", True),
         ("run.iterations", 10),

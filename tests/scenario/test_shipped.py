@@ -114,7 +114,7 @@ def test_a_topology_is_named_in_one_word_or_inline(text, ranks):
         ("{star: {hosts: 4, bandwidth: 3}}", "SPEC:1:30: bandwidth: 3 has no unit"),
         ("{fat_tree: {k: 3}}", "SPEC:1:16: k is 3, an even number of ports is wanted"),
         ("{star", "SPEC:1:6: a mapping '{' that is not closed"),
-        ("", "is a directory"),
+        ("", "'' names no file, a file name is wanted"),
     ],
 )
 def test_a_topology_that_is_none(text, said):

@@ -44,6 +44,7 @@ def test_as_many_as_are_accepted():
         ("8B:1GiB:x2:3", 1, "neither a size nor a range"),
         ("8B:1GiB:2", 9, "'2' is no step"),
         ("8B:1GiB:x1", 9, "'x1' is no step"),
+        ("8B:1GiB:x\u0663", 9, "'x\u0663' is no step"),
         ("8B:1GiB:xx", 9, "'xx' is no step"),
         ("8B:1GiB:+0B", 9, "'+0B' is no step"),
         ("8B:1GiB:+ 1", 11, "'1' has no unit"),
@@ -54,7 +55,7 @@ def test_as_many_as_are_accepted():
         ("1e9TB", 1, "'1e9TB' is too large"),
         ("-8B", 1, "'-8B' is negative"),
         (f"1B:{MOST_SIZES + 1}B:+1B", 1, "more sizes than anybody reads"),
-        ("1B:9PB:x1.000001", 4, "not a unit"),
+        ("1B:9XB:x1.000001", 4, "not a unit"),
     ],
 )
 def test_what_is_wrong_is_said_at_its_place(text, column, said):

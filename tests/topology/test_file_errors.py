@@ -127,7 +127,7 @@ def test_structure_of_json(tmp_path: Path) -> None:
         "link 'y' -> 'z': there is no node 'z'",
         "link 'a' -> 'a' ends where it begins",
         "edges.3 has no source",
-        "source is [1]",
+        "source is a list; text or a whole number",
     )
 
 
@@ -138,7 +138,9 @@ def test_structure_of_json(tmp_path: Path) -> None:
         ('{"nodes": [\n  {"id": §"a}]}', "this is not JSON: unterminated string"),
         ("§", "this is not JSON: expecting value"),
         ("§[1, 2]", "is not an object"),
-        ("§" + "[" * 100_000, "this JSON cannot be read: nested too deeply"),
+        ("[" * 100 + "§" + "[" * 100_000, "this JSON is nested too deeply: more than 100 levels"),
+        ("[" * 100 + "§[" + "]" * 101, "this JSON is nested too deeply: more than 100 levels"),
+        ('{"nodes": [],\n "x": §' + "9" * 6000 + "}", "a number of 6000 digits is too long; at most 4300"),
         ('{"nodes": §{}, "edges": []}', "nodes is not a list"),
         ('§{"nodes": [], "edge": []}', "there is no list of edges; is 'edge' meant to be it?"),
         ('§{"edges": []}', 'there is no list of nodes; expected "nodes": [{…}, …]'),
@@ -151,6 +153,50 @@ def test_structure_of_json(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_json_that_is_no_topology(text: str, fragment: str, tmp_path: Path) -> None:
     expect(problems(tmp_path, ".json", text), fragment)
+
+
+@pytest.mark.parametrize("key", ["directed", "multigraph"])
+@pytest.mark.parametrize("value", ["null", "[]", '"x"', "5"])
+def test_truth_values_of_json(key: str, value: str, tmp_path: Path) -> None:
+    text = f'{{"{key}": §{value}, "nodes": [{{"id": 1, "kind": "host"}}], "edges": []}}'
+    shown = "a list" if value == "[]" else value
+    expect(problems(tmp_path, ".json", text), f"{key} is {shown}; true or false is wanted")
+
+
+@pytest.mark.parametrize("name", ["loss_probability", "bandwidth_bytes_per_s", "latency_s"])
+def test_numbers_that_no_float_can_hold(name: str, tmp_path: Path) -> None:
+    others = {"bandwidth": '"1 Gbps"', "latency": '"1 us"', "kind": '"wan"'}
+    given = "".join(f', "{key}": {value}' for key, value in others.items() if not name.startswith(key))
+    text = f"""{{"nodes": [{{"id": "a", "kind": "host"}}, {{"id": "b", "kind": "host"}}],
+     "edges": [{{"source": "a", "target": "b", "{name}": §{10**400}{given}}}]}}"""
+    expect(problems(tmp_path, ".json", text), f"{name} is 1000")
+
+
+def test_slips_beside_what_is_meant(tmp_path: Path) -> None:
+    """Other attributes are kept, also such as hold a known name whole; hardly a letter off, they are a slip."""
+    link = '{"source": "a", "target": "b", "bandwidth": "1 Gbps", "latency": "1 s", "kind": "wan", '
+    text = f"""{{"nodes": [{{"id": "a", "kind": "host", "knd": 1}}, {{"id": "b", "kind": "host", "kinds": "x"}}],
+      "edges": [
+      {link}"bandwith": §"9 Gbps"}},
+      {link}"latncy": §"1 us"}},
+      {link}"Latency": §"1 us"}},
+      {link}"label": "x", "latency_ms": 3, "bandwidths": [1], "weight": 2, "width": 1, "color": "red"}}
+      ]}}"""
+    expect(
+        problems(tmp_path, ".json", text.replace('"knd": 1', '"knd": §1')),
+        "node 'a': unknown attribute 'knd'; did you mean 'kind'?",
+        "unknown attribute 'bandwith'; did you mean 'bandwidth'?",
+        "unknown attribute 'latncy'; did you mean 'latency'?",
+        "unknown attribute 'Latency'; did you mean 'latency'?",
+    )
+
+
+def test_a_slip_in_a_name_with_a_unit(tmp_path: Path) -> None:
+    text = """{"nodes": [{"id": "a", "kind": "host"}, {"id": "b", "kind": "host"}], "edges": [
+      {"source": "a", "target": "b", "bandwidth_bytes_per_s": 1, "latency_s": 1, "bandwith_bytes_per_s": §2}]}"""
+    expect(
+        problems(tmp_path, ".json", text, kind="wan"), "'bandwith_bytes_per_s'; did you mean 'bandwidth_bytes_per_s'?"
+    )
 
 
 def test_defaults_of_a_file(tmp_path: Path) -> None:
@@ -308,6 +354,54 @@ def test_a_wrong_default_of_a_graphml_key_is_said_once(tmp_path: Path) -> None:
     expect(found, "bandwidth is '0 Gbps'")
 
 
+def test_graphml_nested_without_end(tmp_path: Path) -> None:
+    inside = "<graph>" * 99 + "§" + "<graph>" * 400_000
+    path = tmp_path / "cluster.graphml"
+    path.write_text("<graphml>" + inside.replace("§", ""))
+    with pytest.raises(InputError) as caught:
+        load_topology_file(path)
+    assert caught.value.problems[-1].message == "more than 100 elements inside each other"
+    assert (caught.value.problems[-1].line, caught.value.problems[-1].column) == (1, len("<graphml>") + 99 * 7 + 1)
+
+
+def test_graphml_keys_that_clash(tmp_path: Path) -> None:
+    """Ids for nodes and for edges are told apart, as writers that make ids of names need it; else they must differ."""
+    text = """<graphml>
+  <key id="b" for="edge" attr.name="bandwidth"/><key id="kind" for="edge" attr.name="kind"/>
+  §<key id="b" for="edge" attr.name="latency"/><key id="kind" for="node" attr.name="kind"/>
+  §<key id="b" for="all" attr.name="latency"/>
+  §<key for="edge" attr.name="latency"/>
+  <key id="x" for="node" attr.name="x"><default>1</default>§<default>2</default></key>
+  <key id="y" for="all" attr.name="x">§<default>3</default></key>
+  <graph><node id="a"><data key="kind">host</data></node></graph>
+</graphml>"""
+    expect(
+        problems(tmp_path, ".graphml", text),
+        "two keys have the id 'b'; ids must differ",
+        "two keys have the id 'b'",
+        "this <key> has no id",
+        "'x' has a default already; leave one out",
+        "'x' has a default already",
+    )
+
+
+@pytest.mark.parametrize("value", ["1_000", "\u0663", "9" * 5000, "", "0x1"])
+@pytest.mark.parametrize("kind", ["int", "long"])
+def test_numbers_of_graphml_are_ascii_digits(kind: str, value: str, tmp_path: Path) -> None:
+    text = f"""<graphml><key id="x" for="node" attr.name="x" attr.type="{kind}"/>
+      <graph><node id="a">§<data key="x">{value}</data></node></graph></graphml>"""
+    [problem] = problems(tmp_path, ".graphml", text, node_kind="host")
+    assert problem.message.endswith(f"is not of type {kind}")
+    assert len(problem.message) < 100
+
+
+def test_the_direction_of_an_edge_is_true_or_false(tmp_path: Path) -> None:
+    text = """<graphml><graph><node id="a"/><node id="b"/>
+      §<edge source="a" target="b" directed="maybe"/></graph></graphml>"""
+    found = problems(tmp_path, ".graphml", text, node_kind="host", **DEFAULTS)
+    expect(found, "directed is 'maybe'; 'true' or 'false' is wanted")
+
+
 LAUGHS = """<?xml version="1.0"?>
 §<!DOCTYPE graphml [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]>
 <graphml><graph><node id="&b;"/></graph></graphml>"""
@@ -376,6 +470,11 @@ def test_values_in_gml(tmp_path: Path) -> None:
         ("graph [ ] §label", "'label' is not expected"),
         ('graph [ defaults §"x" node [ id 0 kind "host" ] ]', "defaults is no list"),
         ('graph §[ directed 0 ]', "there are no ranks"),
+        ('graph [ directed §"yes" node [ id 0 kind "host" ] ]', "directed is 'yes'; 0 or 1 is wanted"),
+        ('graph [ multigraph §[ ] node [ id 0 kind "host" ] ]', "multigraph is a list; 0 or 1 is wanted"),
+        ("graph [ x §" + "9" * 5000 + " ]", "a number of 5000 digits is too long"),
+        ("graph [ x §\u0663 ]", "'\u0663' is not expected"),
+        ("graph [ " + "x [ " * 99 + "x §[ " + "x [ " * 5000, "more than 100 lists inside each other"),
     ],
 )  # fmt: skip
 def test_gml_that_is_no_topology(text: str, fragment: str, tmp_path: Path) -> None:

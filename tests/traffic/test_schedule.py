@@ -73,6 +73,25 @@ def test_bytes_of_an_operation_are_the_sum_over_its_firings(elements, chunks, se
     assert schedule.operation_bytes().tolist() == summed_by_firing(schedule)
 
 
+@given(
+    elements=st.integers(0, 60),
+    width=st.integers(1, 5),
+    blocks=st.integers(1, 6),
+    rest=st.integers(0, 3),
+    sends=st.lists(
+        st.tuples(st.integers(1, 40), st.integers(0, 8), st.integers(-8, 8), st.integers(0, 3)), min_size=1, max_size=6
+    ),
+)
+def test_bytes_of_whole_blocks_are_the_sum_over_their_firings(elements, width, blocks, rest, sends):
+    """Where chunks are cut finer than the firings need them, as in schedules that are parts of others."""
+    build = ScheduleBuilder("blocks", 2, Partition(elements, 4, 3 + blocks * width + rest))
+    for repeat, first, step, offset in sends:
+        steps = {"chunk": first * width, "step": step * width, "modulus": blocks * width}
+        build.send(0, 1, repeat=repeat, width=width, offset=offset, **steps)
+    schedule = build.schedule()
+    assert schedule.operation_bytes().tolist() == summed_by_firing(schedule)
+
+
 @given(st.integers(0, 50), st.integers(1, 30), st.integers(0, 60), st.integers(0, 60))
 def test_floor_sum_counts_lattice_points(count, divisor, slope, start):
     arrays = [np.array([value]) for value in (count, divisor, slope, start)]

@@ -16,9 +16,13 @@ from simnet.traffic import (
     Schedule,
     Until,
     butterfly_all_reduce,
+    chain_broadcast,
+    chain_reduce,
     direct_all_gather,
     direct_all_to_all,
     direct_reduce_scatter,
+    halving_doubling_all_reduce,
+    hierarchical_all_reduce,
     mesh_all_reduce,
     pairwise_all_to_all,
     parameter_server_push_pull,
@@ -27,6 +31,7 @@ from simnet.traffic import (
     ring_reduce_scatter,
     ring_send_recv,
     star_all_reduce,
+    torus_all_reduce,
     tree_all_reduce,
     tree_broadcast,
     tree_reduce,
@@ -101,6 +106,27 @@ def time_on_star(schedule: Schedule) -> float:
             over[Until.DELIVERED][arrival[1]] += 1
 
 
+def halving_s(n: int) -> float:
+    """2 q p + 2 x (2^q - 1)/2^q, and 2 (x + p) for the fold."""
+    q = floor(log2(n))
+    return 2 * q * P + 2 * S / B * (2**q - 1) / 2**q + (0 if n == 2**q else 2 * (S / B + P))
+
+
+def half_s(n: int) -> float:
+    """2^i + min(2^i, f) chunks in round i, and N + 1 for the fold of f pairs."""
+    q = floor(log2(n))
+    f = n - 2**q
+    chunks = sum(2**i + min(2**i, f) for i in range(q)) + (n + 1 if f else 0)
+    return chunks * S / (n * B) + (q + (2 if f else 0)) * P
+
+
+def grid_s(n: int) -> float:
+    """2 (C - 1)(x/C + p) + 2 (R - 1)(x/N + p), for the grid that is most nearly square."""
+    rows = {4: 2, 6: 2, 8: 2, 9: 3, 16: 4}.get(n, 1)
+    columns = n // rows
+    return 2 * (columns - 1) * (S / (columns * B) + P) + 2 * (rows - 1) * (S / (n * B) + P)
+
+
 def closed_forms(n: int) -> dict[str, tuple[Schedule, float]]:
     whole = {"elements": int(S / 4), "element_bytes": 4, "divisible": True}
     exact = n & (n - 1) == 0
@@ -122,12 +148,25 @@ def closed_forms(n: int) -> dict[str, tuple[Schedule, float]]:
         "broadcast": (tree_broadcast(n, **whole), ceil(log2(n)) * (S / B + P)),
         "broadcast from the last": (tree_broadcast(n, **whole, root=n - 1), ceil(log2(n)) * (S / B + P)),
         "reduce": (tree_reduce(n, **whole), ceil(log2(n)) * (S / B + P)),
+        "halving-doubling": (halving_doubling_all_reduce(n, **whole), halving_s(n)),
+        "halving reduce-scatter, doubling all-gather": (
+            hierarchical_all_reduce(n, **whole, group=n, inside="halving_doubling"),
+            2 * half_s(n),
+        ),
+        "chain broadcast": (chain_broadcast(n, **whole, chunks=3), (n + 1) * S / (3 * B) + (n - 1) * P),
+        "chain reduce": (chain_reduce(n, **whole, chunks=3), (n + 1) * S / (3 * B) + (n - 1) * P),
+        "torus": (torus_all_reduce(n, **whole), grid_s(n)),
         "send-receive": (ring_send_recv(n, **whole), S / B + P),
     }
 
 
 # The obvious simulation takes too long for rings and meshes of 16.
-CASES = [(name, n) for n in RANKS for name in closed_forms(2) if n < 16 or not name.startswith(("mesh", "ring"))]
+CASES = [
+    (name, n)
+    for n in RANKS
+    for name in closed_forms(2)
+    if n < 16 or not name.startswith(("mesh", "ring", "torus", "half"))
+]
 
 
 @pytest.mark.parametrize(("name", "ranks"), CASES)

@@ -29,6 +29,10 @@ from simnet.workload.csv_table import parse_count, parse_number, read_table
         ("inf", None, None),
         ("1_000", None, None),
         ("1,5", None, None),
+        ("\u0663", None, None),
+        ("\uff11", None, None),
+        ("0x1", None, None),
+        ("9" * 5000, None, None),
         ("", None, None),
         (3, 3.0, 3),
         (3.0, 3.0, 3),
@@ -48,6 +52,49 @@ def test_cells_are_found_in_their_line(write: Callable[[str], Path]) -> None:
     assert [line.column(index) for line in table.lines for index in range(4)] == [1, 3, 4, 14, 3, 7, 9, 10]
     problem = table.problem(1, "b", "too small")
     assert (problem.line, problem.column, problem.text) == (3, 7, "  2 , 3,4")
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "message"),
+    [
+        ('"x,1', 1, "this quote is not closed in its line"),
+        ('1, "x', 4, "this quote is not closed in its line"),
+        ('1,"x"" ', 3, "this quote is not closed in its line"),
+        ('x"y,1', 2, "a quote inside of a cell"),
+        ('"x"y,1', 1, "text follows the cell in quotes"),
+        ('"a" , "b""c"d', 7, "text follows the cell in quotes"),
+    ],
+)
+def test_quotes_that_do_not_pair(line: str, column: int, message: str, write: Callable[[str], Path]) -> None:
+    """The line alone is wrong: what is below it is read as ever."""
+    with pytest.raises(InputError) as caught:
+        read_table(write(f"a,b\n{line}\n1,2\n3\n"), ["a", "b"])
+    assert [(problem.line, problem.column, problem.message) for problem in caught.value.problems] == [
+        (2, column, message),
+        (4, 2, "1 cells where the header has 2"),
+    ]
+
+
+def test_a_header_whose_quotes_do_not_pair(write: Callable[[str], Path]) -> None:
+    with pytest.raises(InputError) as caught:
+        read_table(write('"a,b\n1,2\n'), ["a", "b"])
+    assert [(problem.line, problem.column) for problem in caught.value.problems] == [(1, 1)]
+
+
+def test_space_around_quotes_does_not_matter(write: Callable[[str], Path]) -> None:
+    assert list(read_table(write('a,b\n "x,y" , ""\n'), ["a", "b"])) == [{"a": "x,y", "b": ""}]
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "column"), [(b"\xff\xfe", 1, 1), (b"a,b\n1,\xe9\n", 2, 3), ("é,\n".encode() + b"\xe9", 2, 1)]
+)
+def test_the_place_of_what_is_not_utf8(data: bytes, line: int, column: int, tmp_path: Path) -> None:
+    path = tmp_path / "latin.csv"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="not a text file") as caught:
+        read_table(path, ["a", "b"])
+    [problem] = caught.value.problems
+    assert (problem.line, problem.column) == (line, column)
 
 
 HEADERS = [

@@ -148,6 +148,55 @@ def test_a_byte_order_mark_and_windows_line_ends_do_not_matter(tmp_path: Path) -
     assert load_workload_csv(path, batch_size=1).compute_time_s == pytest.approx(0.022)
 
 
+def test_limits_are_named(write: Callable[[str], Path]) -> None:
+    path = write(f"layer,parameters,forward_s,backward_s\na,1e16,1e300,\u0663\nb,{'9' * 5000},1,1\n")
+    with pytest.raises(InputError) as caught:
+        load_workload_csv(path, batch_size=1)
+    assert [f"{problem.message}, {problem.hint}" for problem in caught.value.problems] == [
+        "parameters is '1e16', a whole number from 0 to 1e+15 is wanted",
+        "forward_s is '1e300', a number from 0 to 1e+60 is wanted",
+        "backward_s is '\u0663', a number from 0 to 1e+60 is wanted",
+        f"parameters is '{'9' * 59}…, a whole number from 0 to 1e+15 is wanted",
+    ]
+
+
+def test_numbers_in_rows_are_no_text() -> None:
+    """As in scenarios; only in CSV files all is text."""
+    row = {"layer": "a", "parameters": "9408", "forward_s": "1", "backward_s": 1e-3, "dtype": "fp16"}
+    with pytest.raises(InputError) as caught:
+        workload_from_rows([row], name="mine", batch_size=1)
+    assert [f"{problem.message}, {problem.hint}" for problem in caught.value.problems] == [
+        "parameters is '9408', a whole number from 0 to 1e+15 is wanted, without quotes",
+        "forward_s is '1', a number from 0 to 1e+60 is wanted, without quotes",
+    ]
+
+
+def test_rows_of_anything() -> None:
+    row = {
+        "layer": ["a"],
+        "parameters": {},
+        "forward_s": [],
+        "backward_s": True,
+        "dtype": ["fp16"],
+        "memory_bytes": 10**5000,
+    }
+    with pytest.raises(InputError) as caught:
+        workload_from_rows([row, 3, {"layer": "b"}], name="mine", batch_size=0, precision="fp1")  # type: ignore[list-item]
+    assert [problem.path for problem in caught.value.problems] == [
+        *((1,), (2,)),
+        *((0, key) for key in ("layer", "dtype", "parameters", "forward_s", "backward_s", "memory_bytes")),
+        *(("batch_size",), ("precision",)),
+    ]
+
+
+@pytest.mark.parametrize("wrong", ["parameters", "forward_flops"])
+def test_a_wrong_cell_does_not_hide_a_wrong_gpu(wrong: str, write: Callable[[str], Path]) -> None:
+    row = {"layer": "a", "parameters": "10", "forward_flops": "1e9", "memory_bytes": "0"} | {wrong: "x"}
+    with pytest.raises(InputError) as caught:
+        load_workload_csv(write(f"{','.join(row)}\n{','.join(row.values())}\n"), batch_size=1, gpu="q")
+    assert [problem.message for problem in caught.value.problems] == ["unknown GPU 'q'", f"{wrong} is 'x'"]
+
+
 def test_everything_wrong_with_rows_is_told_by_their_path() -> None:
     with pytest.raises(InputError) as caught:
         workload_from_rows(

@@ -172,17 +172,18 @@ def test_a_layer_that_is_called_again_is_another_layer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "line", "message"),
     [
-        (b'{"traceEvents": [\n  {"ph": "X",}\n]}', 2, "not JSON"),
+        (b'{"traceEvents": [\n  {"ph": "X",}\n]}', 2, "this is not JSON: "),
         (b'{"events": []}', 0, "the file has no list 'traceEvents'"),
         (b"3", 0, "the file has no list 'traceEvents'"),
         (b'{"traceEvents": []}', 0, "the profile has no ProfilerStep#n ranges"),
-        (b'{"traceEvents": [{"ph": "X", "name": "a"}]}', 0, "an event has no times"),
-        (b"\xff\xff\xff\xff\xff", 0, "not a text file"),
+        (b"[" * 100_000, 1, "this JSON is nested too deeply"),
+        (b'{"traceEvents": [\n{"ph": "X", "ts": ' + b"9" * 6000 + b"}]}", 2, "a number of 6000 digits is too long"),
+        (b'{"a":\n"\xff"}', 2, "not a text file: byte 0xff is not UTF-8"),
         (gzip.compress(b"{}" * 100)[:-8], 0, "the compressed file is damaged"),
         (
             json.dumps([_event("ProfilerStep#1", "user_annotation", 0, 9)]).encode(),
-            0,
-            "no forward pass in ProfilerStep#1",
+            1,
+            "no forward and no backward pass in ProfilerStep#1",
         ),
     ],
 )
@@ -194,6 +195,113 @@ def test_files_that_are_no_profiles(tmp_path: Path, content: bytes, line: int, m
     (problem,) = caught.value.problems
     assert (problem.source, problem.line) == (str(path), line)
     assert problem.message.startswith(message)
+
+
+def _cpu_step(number: int, at: float, **changes: Any) -> list[dict[str, Any]]:
+    """One operator forward, its node backward, and the gradient of a parameter with 20 elements."""
+    node = "autograd::engine::evaluate_function: "
+    return [
+        _event(f"ProfilerStep#{number}", "user_annotation", at, 100),
+        _event(changes.get("name", "aten::linear"), "cpu_op", at + 10, 10, **{"Sequence number": number}),
+        _event(f"{node}AddmmBackward0", "cpu_op", at + 30, 10, **{"Sequence number": number}),
+        _event(f"{node}torch::autograd::AccumulateGrad", "cpu_op", at + 50, 10),
+        _event(
+            "torch::autograd::AccumulateGrad", "cpu_op", at + 52, 5, **{"Input Dims": changes.get("dims", [[4, 5]])}
+        ),
+    ]
+
+
+def _said(tmp_path: Path, document: object) -> list[str]:
+    """Return what is said of a profile; each event stands on a line of its own, event 0 on line 2."""
+    events = ",\n".join(json.dumps(event) for event in document) if isinstance(document, list) else ""
+    path = tmp_path / "profile.json"
+    path.write_text(f"[\n{events}]" if events else json.dumps(document), encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        from_profile(path)
+    return [str(problem).removeprefix(f"{path}:").split("\n")[0] for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"dur": float("inf")}, "dur is inf, microseconds from 0 to 1e+18 are wanted"),
+        ({"dur": float("nan")}, "dur is nan, microseconds from 0"),
+        ({"dur": -1}, "dur is -1, microseconds from 0"),
+        ({"dur": 10**400}, "dur is a number of more than 60 digits"),
+        ({"dur": "9"}, "dur is '9'"),
+        ({"dur": True}, "dur is True"),
+        ({"ts": None}, "ts is missing, microseconds from -1e+18 to 1e+18 are wanted"),
+        ({"ts": float("-inf")}, "ts is -inf"),
+        ({"ts": 1e300}, "ts is 1e+300"),
+        ({"tid": [1]}, "'tid' is [1], a number is wanted"),
+        ({"args": {"Sequence number": {}}}, "'Sequence number' is {}, a number is wanted"),
+        ({"args": {"correlation": [2]}}, "'correlation' is [2], a number is wanted"),
+    ],
+)
+def test_an_event_that_is_wrong_is_told_by_name_and_number(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    events = _cpu_step(1, 0)
+    events[1] |= change
+    [found] = _said(tmp_path, events)
+    line, _, rest = found.split(":", 2)
+    assert line == "3"
+    assert rest.startswith(f" event 1 ('aten::linear'): {said}")
+
+
+@pytest.mark.parametrize(
+    "dims",
+    [[[-3, 2]], [[10**30, 10**30]], [[10**8, 10**8]], 5, {"a": 1}, [3], "x"],
+)
+def test_gradients_of_shapes_that_cannot_be(tmp_path: Path, dims: object) -> None:
+    [found] = _said(tmp_path, _cpu_step(1, 0, dims=dims))
+    assert found.startswith("6:")
+    assert "event 4 ('torch::autograd::AccumulateGrad'): " in found
+    assert "shape" in found
+
+
+def test_everything_wrong_with_a_profile_is_told_at_once(tmp_path: Path) -> None:
+    events = [*_cpu_step(1, 0), *_cpu_step(2, 200, dims=[[-1]])]
+    events[2]["dur"] = -1
+    events[6]["ts"] = "x"
+    assert [line.split(":")[0] for line in _said(tmp_path, events)] == ["4", "8", "11"]
+
+
+def test_a_step_that_stands_twice(tmp_path: Path) -> None:
+    [found] = _said(tmp_path, [*_cpu_step(2, 0), *_cpu_step(2, 200)])
+    assert found == "7:1: event 5: ProfilerStep#2 was event 0 already, one profile of one process a file is wanted"
+
+
+def test_steps_that_overlap(tmp_path: Path) -> None:
+    [found] = _said(tmp_path, [*_cpu_step(1, 0), *_cpu_step(2, 70)])
+    assert (
+        found == "7:1: event 5: ProfilerStep#2 begins before ProfilerStep#1 (event 0) is over, steps follow each other"
+    )
+
+
+@pytest.mark.parametrize("rank", [-1, True, 1.5, "0", [], 10**30])
+def test_a_rank_that_cannot_be(tmp_path: Path, rank: object) -> None:
+    document = {"distributedInfo": {"rank": rank}, "traceEvents": _cpu_step(1, 0)}
+    [found] = _said(tmp_path, document)
+    assert "rank is " in found
+    assert [row.rank for row in from_profile(_written(tmp_path, document), rank=3)] == [3] * 4
+
+
+def test_a_profile_whose_steps_have_other_layers_gives_no_trace(tmp_path: Path) -> None:
+    [no, _] = _said(tmp_path, [*_cpu_step(1, 0), *_cpu_step(2, 200, name="aten::conv2d")])
+    assert "the trace of this profile could not be replayed: iteration 1 of rank 0 has no backward of 'linear'" in no
+
+
+@pytest.mark.parametrize("name", [' a,\n"b"\u2028', "", "\ud800", "\x85", "x#2"])
+def test_whatever_layers_are_called_the_trace_can_be_read(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "trace.csv"
+    events = _cpu_step(1, 0, name=name)
+    for place, sequence in ((60, 7), (80, 8)):
+        events.insert(2, _event("x", "cpu_op", 20 + place / 20, 1, **{"Sequence number": sequence}))
+        events.append(
+            _event("autograd::engine::evaluate_function: X", "cpu_op", place, 5, **{"Sequence number": sequence})
+        )
+    write_trace(path, from_profile(_written(tmp_path, events)))
+    trace = load_trace(path, batch_size=1)
+    assert (len(trace.model.layers), trace.model.parameters) == (3, 20)
 
 
 def test_a_missing_profile(tmp_path: Path) -> None:

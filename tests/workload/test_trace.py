@@ -211,3 +211,14 @@ def test_large_clocks_may_overlap_by_their_own_rounding(write: Callable[[str], P
     rows = f"0,0,a,forward,{start!r},0.1,1\n0,0,a,backward,{start + 0.1 - 2.4e-7!r},0.1,1\n"
     trace = load_trace(write(HEADER + rows), batch_size=1)
     assert trace.iteration_time_s[0, 0] == pytest.approx(0.2, abs=1e-6)
+
+
+def test_a_wrong_setting_does_not_hide_what_is_wrong_with_the_rows(write: Callable[[str], Path]) -> None:
+    path = write(HEADER + "0,0,a,forward,0,1,1\n0,0,a,backward,0.5,1,2\n")
+    with pytest.raises(InputError) as caught:
+        load_trace(path, batch_size=0, model="resnet51")
+    assert [(problem.line, problem.path) for problem in caught.value.problems] == [
+        (0, ("batch_size",)),
+        (0, ("model",)),
+        (3, ()),
+    ]

@@ -1,0 +1,176 @@
+"""Options of the algorithms that ranks communicate by: as keys, and against the number of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from simnet.scenario.fields import Whole, Word
+from simnet.scenario.sections import Section
+from simnet.topology import CompiledTopology
+from simnet.traffic.all_reduce import ALL_REDUCE, LEADER_PAIRS, SLICE_PAIRS
+
+__all__ = [
+    "MOST_WORKERS",
+    "ChainSpec",
+    "DoubleTreeSpec",
+    "HierarchicalSpec",
+    "MeshSpec",
+    "NoOptions",
+    "RingSpec",
+    "RootedTreeSpec",
+    "StarSpec",
+    "TorusSpec",
+    "TreeSpec",
+    "fitted",
+    "misfits",
+]
+
+MOST_WORKERS = 1_000_000
+MOST_CHANNELS, MOST_CHUNKS = 64, 4096
+
+
+class NoOptions(Section):
+    """An architecture without options."""
+
+
+class RingSpec(Section):
+    """Chunks go around a ring of all ranks, once to be added up and once to be spread."""
+
+    channels: Annotated[int, Whole(1, MOST_CHANNELS)] = Field(
+        1, description="Rings side by side, each with its share of the buffer."
+    )
+    pipeline: Annotated[int, Whole(1, MOST_CHUNKS)] = Field(
+        1, description="Pieces that each chunk is cut into, which travel one behind the other."
+    )
+    order: Annotated[str, Word(("neighbours", "strides"))] = Field(
+        "neighbours",
+        description="Where channels go: forwards and backwards along neighbours, or with a stride of their own.",
+    )
+
+
+class TreeSpec(Section):
+    """The sum gathers along a tree, and is spread along it."""
+
+    shape: Annotated[str, Word(("binomial", "binary"))] = Field(
+        "binomial", description="binomial: in ceil(log2 N) rounds; binary: a complete binary tree."
+    )
+    chunks: Annotated[int, Whole(1, MOST_CHUNKS)] = Field(
+        1, description="Pieces of the buffer, which travel one behind the other."
+    )
+
+
+class DoubleTreeSpec(Section):
+    """Two trees with half of the buffer each, so that no rank is inside both."""
+
+    chunks: Annotated[int, Whole(1, MOST_CHUNKS)] = Field(
+        8, description="Pieces of each half, which travel one behind the other."
+    )
+
+
+class HierarchicalSpec(Section):
+    """Within groups, across groups, and within groups again."""
+
+    group: Annotated[int, Whole(1, MOST_WORKERS)] | None = Field(
+        None,
+        description="Ranks in a group, a divisor of the workers. Where not given, the GPUs of a host, if they divide "
+        "the workers; else the largest divisor that is not above the root of the workers.",
+    )
+    inside: Annotated[str, Word((*SLICE_PAIRS, *LEADER_PAIRS))] = Field(
+        "ring",
+        description="ring, direct and halving_doubling: each rank of a group takes a slice across; tree and chain: "
+        "the first takes all of it.",
+    )
+    across: Annotated[str, Word(tuple(ALL_REDUCE))] = Field("ring", description="All-reduce across groups.")
+
+
+class TorusSpec(Section):
+    """Rings along the rows and columns of a grid of ranks."""
+
+    rows: Annotated[int, Whole(1, MOST_WORKERS)] | None = Field(
+        None, description="Rows; as near to the number of columns as the workers allow where neither is given."
+    )
+    columns: Annotated[int, Whole(1, MOST_WORKERS)] | None = Field(
+        None, description="Columns; rows times columns are the workers."
+    )
+
+
+class StarSpec(Section):
+    """All gradients go to one rank, that adds them up and sends the sum back."""
+
+    hub: Annotated[int, Whole(0, MOST_WORKERS)] = Field(0, description="Rank that all others send to.")
+
+
+class MeshSpec(Section):
+    """Every rank exchanges with every other."""
+
+    exchange: Annotated[str, Word(("scatter", "full"))] = Field(
+        "scatter",
+        description="scatter: each rank reduces its share and hands it out; full: all send everything to all.",
+    )
+
+
+class RootedTreeSpec(TreeSpec):
+    """One rank gives to all or gets from all, along a tree."""
+
+    root: Annotated[int, Whole(0, MOST_WORKERS)] = Field(
+        0, description="The rank that has the buffer, or gets the sum."
+    )
+
+
+class ChainSpec(Section):
+    """One rank gives to all or gets from all, from one to the next."""
+
+    root: Annotated[int, Whole(0, MOST_WORKERS)] = Field(
+        0, description="The rank that has the buffer, or gets the sum."
+    )
+    chunks: Annotated[int, Whole(1, MOST_CHUNKS)] = Field(
+        8, description="Pieces of the buffer, which travel one behind the other."
+    )
+
+
+def misfits(options: Any, ranks: int) -> Iterator[tuple[str, str, str]]:
+    """Yield which options do not fit a number of ranks: the key, what is wrong, and what would be right.
+
+    Parameters
+    ----------
+    options : Section
+        Of an algorithm.
+    ranks : int
+    """
+    for role in ("hub", "root"):
+        number = getattr(options, role, 0)
+        if number >= ranks:
+            yield role, f"{role} {number} is not one of the {ranks} ranks", f"a rank from 0 to {ranks - 1} is wanted"
+    divisors = f"divisors of {ranks} are {_divisors(ranks)}"
+    rows, columns = getattr(options, "rows", None), getattr(options, "columns", None)
+    if rows is not None and columns is not None and rows * columns != ranks:
+        yield "rows", f"{rows} rows of {columns} are not the {ranks} ranks", f"leave one of them out; {divisors}"
+        return
+    for key in ("group", "rows", "columns"):
+        number = getattr(options, key, None)
+        if number is not None and ranks % number:
+            yield (
+                key,
+                f"{ranks} ranks cannot be cut into groups of {number}"
+                if key == "group"
+                else (f"{ranks} ranks do not stand in {number} {key}"),
+                divisors,
+            )
+
+
+def fitted(options: Mapping[str, Any], compiled: CompiledTopology, ranks: int) -> dict[str, Any]:
+    """Return options in which a group that is not given is the ranks of a host, where all hosts have as many."""
+    if "group" not in options or options["group"] is not None:
+        return dict(options)
+    hosts = compiled.host_of_node[compiled.rank_nodes[:ranks]]
+    group = int((hosts == hosts[0]).sum())
+    whole = group > 1 and ranks % group == 0 and bool((hosts[::group] == hosts.reshape(-1, group).T).all())
+    return {**options, "group": group if whole else None}
+
+
+def _divisors(number: int) -> str:
+    found = [str(divisor) for divisor in range(1, number + 1) if number % divisor == 0]
+    return ", ".join(found if len(found) <= 12 else [*found[:6], "...", *found[-5:]])
