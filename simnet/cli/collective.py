@@ -95,13 +95,11 @@ def _as_json(frame: pd.DataFrame) -> str:
 
 
 def _heading(settings: CollectiveSettings) -> str:
-    from inspect import signature
-
+    from simnet.scenario.algorithm_options import unusual
     from simnet.traffic import COLLECTIVES
 
-    usual = signature(COLLECTIVES[settings.collective].algorithms[settings.algorithm].make).parameters
-    told = {key: value for key, value in settings.options.items() if value != usual[key].default}
-    options = "".join(f", {key} {value}" for key, value in told.items())
+    make = COLLECTIVES[settings.collective].algorithms[settings.algorithm].make
+    options = "".join(f", {option}" for option in unusual(settings.options, make))
     ranks = len(settings.nodes)
     return (
         f"# {settings.collective}, {settings.algorithm}{options}: {ranks} rank{'s' * (ranks > 1)} of "

@@ -66,6 +66,9 @@ class Network:
         self.compiled = topology.compiled
         self._router = Router(topology, seed)
         self._routes: dict[tuple[int, int], Route] = {}
+        # As lists: routes are found one by one, and numpy's numbers are slow one by one.
+        self._framed = [kind not in INSIDE_KINDS for kind in self.compiled.link_kind]
+        self._latency_s: list[float] = self.compiled.link_latency.tolist()
         names = list(self.compiled.link_name)
         capacity = list(self.compiled.link_bandwidth)
         self._host_resources: dict[tuple[int, str], int] = {}
@@ -104,17 +107,15 @@ class Network:
     def _find(self, source: int, target: int) -> Route:
         compiled, protocol = self.compiled, self.protocol
         links = self._router.path(source, target, source * len(compiled.node_names) + target)
-        framed = [compiled.link_kind[link] not in INSIDE_KINDS for link in links]
+        framed = [self._framed[link] for link in links]
         remote = any(framed)
-        latency = float(sum(compiled.link_latency[link] for link in links))
+        latency = sum([self._latency_s[link] for link in links], 0.0)
         resources, coefficients = list(links), [1.0] * len(links)
         forward = 0.0
         if remote:
             latency += protocol.latency_s
-            for node, what, copies in (
-                (source, "send stack", protocol.copies_send),
-                (target, "receive stack", protocol.copies_receive),
-            ):
+            ends = (source, "send stack", protocol.copies_send), (target, "receive stack", protocol.copies_receive)
+            for node, what, copies in ends if self._host_resources else ():
                 host = int(compiled.host_of_node[node])
                 # A copy reads and writes each byte once.
                 for resource, coefficient in ((what, 1.0), ("memory", 2.0 * copies)):

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,7 +114,7 @@ def place(
     table["receive_server"] = 2 * nodes[ops.target] + 1
 
     pairs, route_of = np.unique(np.stack([nodes[ops.source], nodes[ops.target]]), axis=1, return_inverse=True)
-    routes = [network.route(int(source), int(target)) if source != target else None for source, target in pairs.T]
+    routes = [network.route(source, target) if source != target else None for source, target in pairs.T.tolist()]
     route_of = route_of.reshape(-1)
     protocol = network.protocol
     remote = np.array([route is not None and route.remote for route in routes], dtype=bool)[route_of]
@@ -143,9 +145,9 @@ def place(
         within = np.arange(len(hops)) - table["first_hop"][hops["flow"]]
         entry = starts[route_of[hops["flow"]]] + within
         flat = [route for route in routes if route]
-        hops["resource"] = np.concatenate([route.resources for route in flat])[entry]
-        coefficient = np.concatenate([route.coefficients for route in flat])[entry]
-        framed = np.concatenate([route.framed for route in flat])[entry]
+        hops["resource"] = _joined([route.resources for route in flat], np.int64)[entry]
+        coefficient = _joined([route.coefficients for route in flat], np.float64)[entry]
+        framed = _joined([route.framed for route in flat], np.bool_)[entry]
         hops["coefficient"] = np.where(framed, coefficient * wire_factor[hops["flow"]], coefficient)
 
     dependencies, outgoing = _describe_dependencies(table, schedule)
@@ -170,6 +172,11 @@ def place(
         setup_s=setup,
         wire_factor=np.where(remote, wire_factor, 1.0),
     )
+
+
+def _joined(parts: Sequence[Sequence[Any]], kind: type) -> NDArray[Any]:
+    """Return the elements of many short sequences, one after the other."""
+    return np.fromiter(chain.from_iterable(parts), dtype=kind)
 
 
 def _describe_operations(table: Table, schedule: Schedule) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from inspect import signature
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -10,7 +11,7 @@ from pydantic import Field
 from simnet.scenario.fields import Whole, Word
 from simnet.scenario.sections import Section
 from simnet.topology import CompiledTopology
-from simnet.traffic.all_reduce import ALL_REDUCE, LEADER_PAIRS, SLICE_PAIRS
+from simnet.traffic import ALL_REDUCE, LEADER_PAIRS, SLICE_PAIRS, Schedule
 
 __all__ = [
     "MOST_WORKERS",
@@ -26,6 +27,7 @@ __all__ = [
     "TreeSpec",
     "fitted",
     "misfits",
+    "unusual",
 ]
 
 MOST_WORKERS = 1_000_000
@@ -169,6 +171,12 @@ def fitted(options: Mapping[str, Any], compiled: CompiledTopology, ranks: int) -
     group = int((hosts == hosts[0]).sum())
     whole = group > 1 and ranks % group == 0 and bool((hosts[::group] == hosts.reshape(-1, group).T).all())
     return {**options, "group": group if whole else None}
+
+
+def unusual(options: Mapping[str, Any], make: Callable[..., Schedule]) -> list[str]:
+    """Return the options that are not what they would be anyway, each as its key and value, for people to read."""
+    usual = signature(make).parameters
+    return [f"{key} {value}" for key, value in options.items() if key not in usual or value != usual[key].default]
 
 
 def _divisors(number: int) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from simnet.errors import InputError, Problem
+from simnet.scenario.algorithm_options import unusual
 from simnet.scenario.build import TOPOLOGY_FILES, load_topology
 from simnet.scenario.fields import hint_at
 from simnet.scenario.load import SCENARIO_SUFFIXES, load_scenario
@@ -16,6 +17,7 @@ from simnet.scenario.settings import Scenario
 from simnet.scenario.workloads import load_workload
 from simnet.scenario.yaml_document import read_yaml
 from simnet.topology import GENERATORS, TOPOLOGY_SUFFIXES, summary_lines
+from simnet.traffic import ALL_REDUCE, parameter_server_push_pull
 from simnet.training.settings import TrainingSettings
 from simnet.units import format_duration, format_size
 from simnet.workload import REFERENCE_GPU, RecordedTrace, Workload, list_models, load_trace
@@ -122,7 +124,7 @@ def describe_workload(workload: Workload | RecordedTrace) -> list[str]:
 
 def _training_line(training: TrainingSettings) -> str:
     architecture = training.architecture
-    options = ", ".join(f"{key} {value}" for key, value in architecture.options.items())
+    options = ", ".join(unusual(architecture.options, ALL_REDUCE.get(architecture.name, parameter_server_push_pull)))
     line = f"training: {training.workers} workers, {architecture.name}{f' ({options})' if options else ''}"
     line += f", {training.sync}"
     if training.jitter is not None:
