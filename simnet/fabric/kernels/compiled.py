@@ -75,6 +75,7 @@ def _compile(function: Function, **options: Any) -> Function:
         _config.CACHE_DIR = before
     if not _config.DISABLE_JIT:
         _take_no_literals(compiled)
+        _load_alone(compiled)
     return cast(Function, compiled)
 
 
@@ -87,6 +88,24 @@ def _take_no_literals(compiled: Any) -> None:
         return template(tuple(map(plain, arguments)), {name: plain(kind) for name, kind in keywords.items()})
 
     compiled.get_call_template = get_call_template
+
+
+def _load_alone(compiled: Any) -> None:
+    """Have a compiled function read from the cache without all that compiling needs.
+
+    numba first makes itself ready to compile, which takes longer (0.3 s) than many a run; it does so again before it
+    compiles anything. Where a version of numba has no such parts, nothing is changed.
+    """
+    cache = compiled._cache
+    load, guard = (getattr(cache, name, None) for name in ("_load_overload", "_guard_against_spurious_io_errors"))
+    if load is None or guard is None:
+        return
+
+    def load_overload(signature: Any, target: Any) -> Any:
+        with guard():
+            return load(signature, target)
+
+    cache.load_overload = load_overload
 
 
 def compile_once(warm_ups: Sequence[Callable[[], None]], say: Callable[[str], None]) -> float:
