@@ -169,7 +169,7 @@ def build_topology(work: Work) -> Topology:
     for source, target, link in graph.edges(data=True):
         if graph.nodes[source]["kind"] == graph.nodes[target]["kind"] == "switch":
             link["latency_s"] = 0.0
-    return Topology(topology.name, graph)
+    return Topology.from_graph(topology.name, graph)
 
 
 def write_work(work: Work, path: Path) -> None:

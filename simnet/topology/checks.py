@@ -61,7 +61,7 @@ def build_topology(
     build.graph.graph.update(document.attributes)
     title = str(document.attributes.get("name") or name)
     build.graph.graph["name"] = title
-    return Topology(title, build.graph), build.problems, of_defaults
+    return Topology.from_graph(title, build.graph), build.problems, of_defaults
 
 
 class _Build:
@@ -170,7 +170,7 @@ class _Build:
 
     def ranks(self) -> None:
         """Expect ranks, and a way from each to each."""
-        ranks = rank_names(self.graph)
+        ranks = rank_names(self.graph.nodes)
         if not ranks:
             self.wrong(("nodes",), "there are no ranks", "at least one node of kind gpu or host is wanted")
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,21 +37,40 @@ LINK_KINDS = ("ethernet", "infiniband", "nvlink", "other", "pcie", "upi", "wan",
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """A cluster.
+    """A cluster, not to be changed any more; `from_graph` makes one of a networkx graph, and `graph` is one again.
 
     Parameters
     ----------
     name : str
-    graph : networkx.MultiDiGraph
-        Nodes are text. Node attributes: ``kind`` (one of `NODE_KINDS`); optionally ``host`` (name of the host node that
-        it is inside of), ``memory_bandwidth_bytes_per_s`` (of a host, reading and writing together) and ``model`` (of
-        GPU). Link attributes: ``bandwidth_bytes_per_s``, ``latency_s``, ``kind`` (one of `LINK_KINDS`); optionally
-        ``loss_probability`` (of a packet) and ``buffer_bytes`` (of the queue in front of the link). It is not to be
-        changed any more.
+    nodes : sequence of (str, dict)
+        Name and attributes: ``kind`` (one of `NODE_KINDS`); optionally ``host`` (name of the host node that it is
+        inside of), ``memory_bandwidth_bytes_per_s`` (of a host, reading and writing together) and ``model`` (of a GPU).
+    links : sequence of (str, str, dict)
+        Source, target and attributes: ``bandwidth_bytes_per_s``, ``latency_s``, ``kind`` (one of `LINK_KINDS`);
+        optionally ``loss_probability`` (of a packet) and ``buffer_bytes`` (of the queue in front of the link). In the
+        order in which networkx gives the edges of a graph: by source, then by target, each in order of appearance.
     """
 
     name: str
-    graph: nx.MultiDiGraph[str]
+    nodes: Sequence[tuple[str, dict[str, Any]]]
+    links: Sequence[tuple[str, str, dict[str, Any]]]
+
+    @classmethod
+    def from_graph(cls, name: str, graph: nx.MultiDiGraph[str]) -> Topology:
+        """Return the topology of a graph; its nodes are text, and it has the attributes that are described above."""
+        topology = cls(name, list(graph.nodes.items()), list(graph.edges(data=True)))
+        # The graph may say of itself what the topology does not.
+        topology.__dict__["graph"] = graph
+        return topology
+
+    @cached_property
+    def graph(self) -> nx.MultiDiGraph[str]:
+        """The same as a networkx graph, made at first use: for large clusters that takes longer than all else."""
+        with garbage_kept():
+            graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(name=self.name)
+            graph.add_nodes_from(self.nodes)
+            graph.add_edges_from(self.links)
+        return graph
 
     @cached_property
     def compiled(self) -> CompiledTopology:
@@ -106,15 +125,15 @@ def compile_topology(topology: Topology) -> CompiledTopology:
     KeyError
         A node or link lacks an attribute that it must have. Topologies from files and generators never do.
     """
-    nodes: dict[str, dict[str, Any]] = dict(topology.graph.nodes.items())
+    nodes = dict(topology.nodes)
     names = tuple(nodes)
     index = {name: position for position, name in enumerate(names)}
     kinds = tuple(attributes["kind"] for attributes in nodes.values())
-    ends = [(index[source], index[target]) for source, target in topology.graph.edges()]
-    links = [attributes for _, _, attributes in topology.graph.edges(data=True)]
+    ends = [(index[source], index[target]) for source, target, _ in topology.links]
+    links = [attributes for _, _, attributes in topology.links]
     source, target = np.array(ends, dtype=np.int64).reshape(-1, 2).T.copy()
     link_kinds = tuple(link["kind"] for link in links)
-    ranks = rank_names(topology.graph)
+    ranks = rank_names(nodes)
 
     def column(rows: list[dict[str, Any]], key: str, default: float) -> NDArray[np.float64]:
         return np.array([row.get(key, default) for row in rows], dtype=np.float64)
@@ -154,9 +173,9 @@ def garbage_kept() -> Iterator[None]:
             gc.enable()
 
 
-def rank_names(graph: nx.MultiDiGraph[str]) -> tuple[str, ...]:
+def rank_names(nodes: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the nodes that compute, in order: the GPUs if there are any, else the hosts."""
-    kinds = {name: attributes.get("kind") for name, attributes in graph.nodes.items()}
+    kinds = {name: attributes.get("kind") for name, attributes in nodes.items()}
     gpus = tuple(name for name, kind in kinds.items() if kind == "gpu")
     return gpus or tuple(name for name, kind in kinds.items() if kind == "host")
 

@@ -165,7 +165,7 @@ def random_tree(numbers: Numbers) -> Topology:
         for gpu in range(max(numbers.count(-1, 2), 0)):
             graph.add_node(f"gpu{host}.{gpu}", kind="gpu", host=f"host{host}")
             cable(f"gpu{host}.{gpu}", f"host{host}", "pcie")
-    return Topology("tree", graph)
+    return Topology.from_graph("tree", graph)
 
 
 def random_protocol(numbers: Numbers, *, servers: bool) -> tuple[FlowProtocol, float]:

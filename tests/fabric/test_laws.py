@@ -103,7 +103,7 @@ def scaled(case: Case, factor: float) -> Case:
         operations = replace(schedule.operations, fixed_bytes=schedule.operations.fixed_bytes * factor)
         partition = replace(partition, element_bytes=partition.element_bytes * factor)
         plays.append(replace(play, schedule=replace(schedule, operations=operations, partition=partition)))
-    return replace(case, topology=Topology(case.topology.name, graph), plays=plays)
+    return replace(case, topology=Topology.from_graph(case.topology.name, graph), plays=plays)
 
 
 @given(cases(servers=False, changes=False), st.sampled_from([1 / 64, 2.0, 3.7, 1e6]))
@@ -128,7 +128,7 @@ def test_permuting_equal_hosts_changes_nothing(case, shuffle):
         graph.add_node(f"host{host}", kind="host")
         for ends in ((f"host{host}", "switch"), ("switch", f"host{host}")):
             graph.add_edge(*ends, bandwidth_bytes_per_s=2.5, latency_s=0.1, kind="ethernet")
-    case = replace(case, topology=Topology("star", graph))
+    case = replace(case, topology=Topology.from_graph("star", graph))
     found = []
     for _ in range(2):
         hosts = list(range(1, 7))
