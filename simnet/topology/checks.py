@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-import networkx as nx
+from typing import TYPE_CHECKING, Any
 
 from simnet.errors import KeyPath, Problem
 from simnet.topology.attributes import (
@@ -17,6 +15,10 @@ from simnet.topology.attributes import (
 )
 from simnet.topology.document import Document, DocumentLink, DocumentNode
 from simnet.topology.model import NODE_KINDS, Topology, rank_names
+
+if TYPE_CHECKING:
+    # Loaded where it is needed: it takes as long as many a simulation.
+    import networkx as nx
 
 __all__ = ["build_topology"]
 
@@ -68,6 +70,8 @@ class _Build:
     """A graph under construction, and the problems so far."""
 
     def __init__(self, document: Document) -> None:
+        import networkx as nx
+
         self.graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
         self.problems = list(document.problems)
         self._names: dict[str, str] = {}
@@ -174,6 +178,8 @@ class _Build:
         if not ranks:
             self.wrong(("nodes",), "there are no ranks", "at least one node of kind gpu or host is wanted")
             return
+        import networkx as nx
+
         first = ranks[0]
         for reach, said in ((nx.descendants, f"from {first!r} to"), (nx.ancestors, f"to {first!r} from")):
             reached = reach(self.graph, first)

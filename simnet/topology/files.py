@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
-
-import networkx as nx
+from typing import TYPE_CHECKING, Any
 
 from simnet.errors import InputError, Problem, nearest
 from simnet.json_text import json_places
@@ -17,6 +15,10 @@ from simnet.topology.gml import places_in_gml, read_gml, write_gml
 from simnet.topology.graphml import places_in_graphml, read_graphml, write_graphml
 from simnet.topology.model import Topology, garbage_kept
 from simnet.topology.node_link import read_node_link, write_node_link
+
+if TYPE_CHECKING:
+    # Loaded where it is needed: it takes as long as many a simulation.
+    import networkx as nx
 
 __all__ = ["TOPOLOGY_SUFFIXES", "check_suffix", "load_topology_file", "save_topology", "topology_from_graph"]
 
@@ -124,6 +126,8 @@ def save_topology(topology: Topology, path: str | Path) -> None:
     if suffix == ".json":
         text = write_node_link(attributes, nodes, links)
     else:
+        import networkx as nx
+
         graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(**attributes)
         graph.add_nodes_from(nodes)
         graph.add_edges_from(links)

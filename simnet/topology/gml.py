@@ -8,9 +8,7 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from typing import Any, NamedTuple
-
-import networkx as nx
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simnet.errors import InputError, KeyPath, Problem
 from simnet.topology.document import Document, DocumentLink, DocumentNode, Places, at_offset
@@ -28,6 +26,10 @@ _TOKEN = re.compile(
     |(?P<unknown>\S+))""",
     re.VERBOSE,
 )
+
+if TYPE_CHECKING:
+    # Loaded where it is needed: it takes as long as many a simulation.
+    import networkx as nx
 _DEEPEST = 100  # lists inside each other
 _LONGEST_NUMBER = 400  # characters
 _LIST_START = "_networkx_list_start"
@@ -67,6 +69,8 @@ def write_gml(graph: nx.MultiDiGraph[str]) -> str:
     InputError
         An attribute has a name or value that GML cannot hold.
     """
+    import networkx as nx
+
     try:
         return "\n".join(nx.generate_gml(graph)) + "\n"
     except nx.NetworkXError as error:

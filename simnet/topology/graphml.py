@@ -9,14 +9,16 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from xml.parsers import expat
-
-import networkx as nx
 
 from simnet.errors import InputError, KeyPath, Problem
 from simnet.topology.attributes import LINK_ATTRIBUTES
 from simnet.topology.document import Document, DocumentLink, DocumentNode, Places, at_offset
+
+if TYPE_CHECKING:
+    # Loaded where it is needed: it takes as long as many a simulation.
+    import networkx as nx
 
 __all__ = ["places_in_graphml", "read_graphml", "write_graphml"]
 
@@ -71,6 +73,8 @@ def places_in_graphml(text: str) -> Places:
 
 def write_graphml(graph: nx.MultiDiGraph[str]) -> str:
     """Return a graph as GraphML; what is neither text, number nor truth value becomes JSON text."""
+    import networkx as nx
+
     flat: nx.MultiDiGraph[str] = nx.MultiDiGraph(**_flat(graph.graph))
     flat.add_nodes_from((name, _flat(attributes)) for name, attributes in graph.nodes.items())
     flat.add_edges_from((*ends, _flat(attributes)) for ends, attributes in graph.edges.items())

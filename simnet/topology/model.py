@@ -12,11 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    # Loaded where it is needed: it takes as long as many a simulation.
+    import networkx as nx
 
 __all__ = [
     "LINK_KINDS",
@@ -66,6 +69,8 @@ class Topology:
     @cached_property
     def graph(self) -> nx.MultiDiGraph[str]:
         """The same as a networkx graph, made at first use: for large clusters that takes longer than all else."""
+        import networkx as nx
+
         with garbage_kept():
             graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(name=self.name)
             graph.add_nodes_from(self.nodes)
@@ -212,6 +217,8 @@ def _hosts(
     inside = [link for link, kind in enumerate(link_kinds) if kind == "pcie"]
     if not inside:
         return host
+    import networkx as nx
+
     wires: nx.Graph[int] = nx.Graph()
     wires.add_edges_from(zip(source[inside].tolist(), target[inside].tolist(), strict=True))
     for together in nx.connected_components(wires):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 
 from simnet.topology.model import Topology
 from simnet.topology.routing import Router
 from simnet.units import format_bandwidth, format_duration
+
+if TYPE_CHECKING:
+    # Loaded where it is needed: it takes as long as many a simulation.
+    import networkx as nx
 
 __all__ = ["bisection_bandwidth", "oversubscription", "summary_lines", "topology_summary"]
 
@@ -85,6 +88,8 @@ def bisection_bandwidth(topology: Topology) -> float:
     The maximum flow between the halves, in order of rank; with an odd number the first half is the smaller one. Other
     halves may be harder to join, as in a torus whose first dimension is not the longest.
     """
+    import networkx as nx
+
     arrays = topology.compiled
     graph: nx.DiGraph[int] = nx.DiGraph()
     for source, target, bandwidth in zip(
