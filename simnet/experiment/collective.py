@@ -96,7 +96,7 @@ def run_collective(settings: CollectiveSettings, say: Callable[[str], None] | No
     say = say or partial(print, file=sys.stderr, flush=True)
     compile_kernels(say)
     network = Network(settings.topology, settings.protocol, settings.seed)
-    warning = mismatch(settings.protocol, network.network_kinds)
+    warning = mismatch(settings.protocol, settings.topology.compiled.link_kind)
     if warning:
         say(f"warning: {warning}")
     ranks = len(settings.nodes)

@@ -71,8 +71,8 @@ class EventPlayer:
         """Tell whether nothing under way shares a resource or node, and no overhead of a cancelled play lasts."""
         nodes = placement.used_nodes
         shared = self._resource_users[placement.used_resources].any() or self._node_users[nodes].any()
-        busy = self.tables.servers["free_at"] > self.now
-        return not (shared or busy[2 * nodes].any() or busy[2 * nodes + 1].any())
+        free_at = self.tables.servers["free_at"]
+        return not (shared or (free_at[2 * nodes] > self.now).any() or (free_at[2 * nodes + 1] > self.now).any())
 
     def begin(self, play: Play, first_setup_s: NDArray[np.float64]) -> None:
         """Take on a play; nothing of it moves before ranks join."""
@@ -161,7 +161,7 @@ class EventPlayer:
             return events.QUIET
         while (why := events.advance(self.tables, until)) == events.CROWDED:
             if self._log is not None and self.tables.clock["logged"][0] == len(self.tables.log):
-                self._log.read(self.tables, base_s)
+                self.read_log(base_s)
             else:
                 self._rows.make_room_for_events()
         return why
@@ -233,8 +233,8 @@ class EventPlayer:
 
     def close(self, base_s: float) -> None:
         """Hand on all messages that were not yet, also those that were never delivered."""
+        self.read_log(base_s)
         if self._log is not None:
-            self._log.read(self.tables, base_s)
             self._log.close()
 
     def _leave_path(self, first_hop: int, used: NDArray[np.int64]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,11 +84,6 @@ class Network:
                     capacity.append(limit)
         self.resource_names: tuple[str, ...] = tuple(names)
         self.capacity: NDArray[np.float64] = np.array(capacity, dtype=np.float64)
-
-    @cached_property
-    def network_kinds(self) -> frozenset[str]:
-        """Kinds of the links between hosts."""
-        return frozenset(self.compiled.link_kind) - INSIDE_KINDS
 
     def route(self, source: int, target: int) -> Route:
         """Return how bytes get from one node to another; found once and kept.
