@@ -105,9 +105,9 @@ def _server_s(placement: Placement, costs: Table) -> float:
     operations = placement.operations
     cost = costs[operations["cost"]]
     paying = np.minimum(operations["chunk_bytes"], cost["pipeline_bytes"])
-    is_send = operations["is_send"]
+    is_message = operations["is_message"]
     longest = 0.0
     for rank, each, per_byte in (("source", "send", "send_per_byte"), ("target", "receive", "receive_per_byte")):
-        work = np.where(is_send, (cost[each] + cost[per_byte] * paying) * operations["firings"], 0.0)
+        work = np.where(is_message, (cost[each] + cost[per_byte] * paying) * operations["firings"], 0.0)
         longest = max(longest, float(np.bincount(operations[rank], weights=work).max(initial=0.0)))
     return longest

@@ -98,6 +98,12 @@ class Network:
             found = self._routes[source, target] = self._find(source, target)
         return found
 
+    def memory_route(self, node: int) -> Route:
+        """Return how bytes go through the memory of the host that a node is, or is in."""
+        memory = self._host_resources.get((int(self.compiled.host_of_node[node]), "memory"))
+        resources = () if memory is None else (memory,)
+        return Route(resources, (False,) * len(resources), (1.0,) * len(resources), 0.0, 0.0, False, 0.0)
+
     def _find(self, source: int, target: int) -> Route:
         compiled, protocol = self.compiled, self.protocol
         links = self._router.path(source, target, source * len(compiled.node_names) + target)

@@ -75,7 +75,7 @@ class Placement:
     def resource_bytes(self) -> dict[int, float]:
         """What one playing takes of each resource, by row of the resource [bytes]."""
         taken: dict[int, float] = {}
-        carried = self.schedule.operation_bytes()[self.hops["flow"]] * self.hops["coefficient"]
+        carried = self.schedule.flow_bytes()[self.hops["flow"]] * self.hops["coefficient"]
         for resource, amount in zip(self.hops["resource"].tolist(), carried.tolist(), strict=True):
             taken[resource] = taken.get(resource, 0.0) + amount
         return taken
@@ -107,18 +107,22 @@ def place(
     ops = schedule.operations
     count = len(ops)
     table = np.zeros(count, OPERATION)
-    sends = np.flatnonzero(ops.kind == Kind.SEND)
+    flows = np.flatnonzero(ops.kind != Kind.CALC)
     _describe_operations(table, schedule)
     table["weight"], table["deadline"] = weight, deadline_s
     table["server"] = np.where(ops.kind == Kind.SEND, 2 * nodes[ops.source], -1)
     table["receive_server"] = 2 * nodes[ops.target] + 1
 
-    pairs, route_of = np.unique(np.stack([nodes[ops.source], nodes[ops.target]]), axis=1, return_inverse=True)
-    routes = [network.route(source, target) if source != target else None for source, target in pairs.T.tolist()]
+    ways = np.stack([nodes[ops.source], nodes[ops.target], ops.kind == Kind.MEMORY])
+    ways, route_of = np.unique(ways, axis=1, return_inverse=True)
+    routes = [
+        network.memory_route(source) if memory else network.route(source, target) if source != target else None
+        for source, target, memory in ways.T.tolist()
+    ]
     route_of = route_of.reshape(-1)
     protocol = network.protocol
     remote = np.array([route is not None and route.remote for route in routes], dtype=bool)[route_of]
-    remote &= table["is_send"]
+    remote &= table["is_message"]
     sizes = np.where(table["chunk_bytes"] > 0, table["chunk_bytes"], table["element_bytes"])
     wire_factor = np.ones(count)
     if remote.any():
@@ -127,16 +131,16 @@ def place(
     table["cap"] = np.where(remote, protocol.connection_cap_bytes_per_s, np.inf)
     latency = np.array([route.latency_s if route else 0.0 for route in routes])
     forward = np.array([route.forward_s_per_byte if route else 0.0 for route in routes])
-    table["latency"][sends] = latency[route_of[sends]]
-    table["forward_per_byte"][sends] = forward[route_of[sends]]
-    setup = np.array([route.setup_s if route else 0.0 for route in routes])[route_of] * table["is_send"]
+    table["latency"][flows] = latency[route_of[flows]]
+    table["forward_per_byte"][flows] = forward[route_of[flows]]
+    setup = np.array([route.setup_s if route else 0.0 for route in routes])[route_of] * table["is_message"]
     if protocol.connection == "per_message":
         table["first_setup"] = setup
         table["each_setup"] = setup
         setup = np.zeros(count)
 
     lengths = np.array([len(route.resources) if route else 0 for route in routes], dtype=np.int64)
-    table["hops"][sends] = lengths[route_of[sends]]
+    table["hops"][flows] = lengths[route_of[flows]]
     table["first_hop"] = np.concatenate([[0], np.cumsum(table["hops"])[:-1]]) if count else 0
     hops = np.zeros(int(table["hops"].sum()), HOP)
     hops["flow"] = np.repeat(np.arange(count), table["hops"])
@@ -158,7 +162,7 @@ def place(
     gates["node"] = nodes
     gates["operations"] = np.bincount(ops.source, minlength=schedule.ranks)
     gates["first_operation"] = np.cumsum(gates["operations"]) - gates["operations"]
-    gates["left"] = gates["operations"] + np.bincount(ops.target[sends], minlength=schedule.ranks)
+    gates["left"] = gates["operations"] + np.bincount(ops.target[flows], minlength=schedule.ranks)
     gates["complete_at"] = np.nan
     return Placement(
         schedule=schedule,
@@ -182,7 +186,7 @@ def _joined(parts: Sequence[Sequence[Any]], kind: type) -> NDArray[Any]:
 def _describe_operations(table: Table, schedule: Schedule) -> None:
     """Fill in what an operation is, apart from where it runs."""
     ops, partition = schedule.operations, schedule.partition
-    table["is_send"] = ops.kind == Kind.SEND
+    table["is_flow"], table["is_message"] = ops.kind != Kind.CALC, ops.kind == Kind.SEND
     table["firings"] = ops.repeat
     for column in ("source", "target", "reduce_firings", "seconds"):
         table[column] = getattr(ops, column)
@@ -192,7 +196,7 @@ def _describe_operations(table: Table, schedule: Schedule) -> None:
     whole = ops.chunk_width > 0
     table["chunk_bytes"] = np.where(whole, ops.chunk_width * partition.chunk_bytes, ops.fixed_bytes)
     table["element_bytes"] = partition.element_bytes
-    table["longer"] = np.where(whole & table["is_send"], partition.longer_chunks, 0)
+    table["longer"] = np.where(whole & table["is_message"], partition.longer_chunks, 0)
     table["heap_position"] = -1
 
 

@@ -96,7 +96,7 @@ def recurrence_of(placement: Placement, capacity: NDArray[np.float64], costs: Ta
     """
     operations, dependencies, hops = placement.operations, placement.dependencies, placement.hops
     count = len(operations)
-    if not count or not operations["is_send"].all() or len(np.unique(placement.nodes)) < len(placement.nodes):
+    if not count or not operations["is_message"].all() or len(np.unique(placement.nodes)) < len(placement.nodes):
         return None
     firings = operations["firings"]
     offsets = dependencies["offset"]

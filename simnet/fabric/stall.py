@@ -71,6 +71,8 @@ def _without_token(tables: Tables, row: int, base_s: float) -> str:
 def _ranks(tables: Tables, row: int) -> str:
     operation = tables.operations[row]
     source, target = tables.gates["rank"][operation.source], tables.gates["rank"][operation.target]
-    if operation.is_send:
+    if operation.is_message:
         return f"the send of rank {source} to rank {target} (firing {operation.fired} of {operation.firings})"
+    if operation.is_flow:
+        return f"taking memory of rank {source} (firing {operation.fired} of {operation.firings})"
     return f"a calculation of rank {source} (firing {operation.fired} of {operation.firings})"

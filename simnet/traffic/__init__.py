@@ -15,7 +15,7 @@ from simnet.traffic.collectives import COLLECTIVES, Algorithm, Collective
 from simnet.traffic.composing import Phase, add_phases
 from simnet.traffic.counting import Counts, Steps, count, message_steps
 from simnet.traffic.deadlock import check_deadlock
-from simnet.traffic.exchanges import direct_all_to_all, pairwise_all_to_all, ring_send_recv
+from simnet.traffic.point_to_point import direct_all_to_all, pairwise_all_to_all, ring_send_recv
 from simnet.traffic.flat_all_reduce import (
     butterfly_all_reduce,
     double_tree_all_reduce,

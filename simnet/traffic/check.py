@@ -252,9 +252,9 @@ def _earlier_events(schedule: Schedule, firings: Unfolding) -> list[int]:
     """
     total = len(firings.operation)
     node = np.arange(total)
-    is_calc = schedule.operations.kind[firings.operation] == Kind.CALC
+    is_calc = schedule.operations.kind[firings.operation] != Kind.SEND
     later = np.flatnonzero(firings.number > 0)
-    # A calculation has only one end.
+    # What is no send has only one end.
     until = np.where(is_calc[firings.before], Until.DELIVERED, firings.until)
     pairs = [
         (3 * node, 3 * node + 1),

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from simnet.traffic.all_reduce import ALL_REDUCE, near_square
-from simnet.traffic.exchanges import direct_all_to_all, pairwise_all_to_all, ring_send_recv
+from simnet.traffic.point_to_point import direct_all_to_all, pairwise_all_to_all, ring_send_recv
 from simnet.traffic.goals import (
     Goal,
     all_gather_goal,

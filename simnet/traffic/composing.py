@@ -85,10 +85,12 @@ def _place(build: ScheduleBuilder, phase: Phase) -> _Placed:
     copies, count = len(ranks), len(ops)
     source, target = ranks[:, ops.source], ranks[:, ops.target]
     index = np.empty((copies, count), dtype=np.int64)
-    is_calc = ops.kind == Kind.CALC
-    calc, send = np.flatnonzero(is_calc), np.flatnonzero(~is_calc)
+    calc, send, memory = (np.flatnonzero(ops.kind == kind) for kind in (Kind.CALC, Kind.SEND, Kind.MEMORY))
     index[:, calc] = build.calc(
         source[:, calc], ops.seconds[calc], stream=ops.stream[calc], repeat=ops.repeat[calc]
+    ).reshape(copies, -1)
+    index[:, memory] = build.memory(
+        source[:, memory], ops.fixed_bytes[memory], repeat=ops.repeat[memory]
     ).reshape(copies, -1)
     merged_by = ops.merged_by[send]
     index[:, send] = build.send(

@@ -1,6 +1,6 @@
 """The schedule: who sends what to whom, as a timed marked graph.
 
-An *operation* is a send or a calculation of one rank. It fires `repeat` times, one firing at a time. A *dependency*
+An *operation* is a send, or a calculation of one rank, or what it takes of the memory of its host. It fires `repeat` times, one firing at a time. A *dependency*
 ``before -> after, offset m`` lets firing ``k`` of `after` start only when firing ``min(k - m, repeat_before - 1)`` of
 `before` is over; where ``k - m < 0`` it does not wait. So a ring all-reduce on N ranks is N sends and N dependencies,
 although 2 N (N - 1) messages travel.
@@ -45,10 +45,11 @@ class Kind(IntEnum):
 
     SEND = 0
     CALC = 1
+    MEMORY = 2
 
 
 class Until(IntEnum):
-    """Which moment of a firing a dependency waits for; a calculation has only one, its end."""
+    """Which moment of a firing a dependency waits for; what is no send has only one, its end."""
 
     DRAINED = 0
     DELIVERED = 1
@@ -111,11 +112,12 @@ class Operations:
     Attributes
     ----------
     kind : `Kind`
-    source, target : rank that sends and rank that receives; for a calculation both are the rank that computes
+    source, target : rank that sends and rank that receives; for all else both are the rank that does it
     stream : calculations of one rank on one stream exclude each other; -1 excludes nothing
     repeat : how often it fires
     seconds : length of a calculation [s]
-    fixed_bytes : size of each firing of a send that carries no chunks (``chunk_width`` 0) [bytes]
+    fixed_bytes : size of each firing of a send that carries no chunks (``chunk_width`` 0), and what each firing of a
+        `Kind.MEMORY` reads and writes [bytes]
     chunk_offset, chunk_first, chunk_step, chunk_modulus, chunk_width : which chunks a firing carries
     reduce_firings : the first so many firings are added to what the target holds; the others replace it
     merged_by : the calculation of the target whose end does that: firing k of the send waits in a buffer of its own for
@@ -205,13 +207,17 @@ class Schedule:
 
     def operation_bytes(self) -> Floats:
         """Return the bytes that each operation sends in all its firings, shape (operations,) [bytes]."""
+        return np.where(self.operations.kind == Kind.SEND, self.flow_bytes(), 0.0)
+
+    def flow_bytes(self) -> Floats:
+        """Return the bytes that each operation sends, or takes of memory, in all its firings, shape (operations,)."""
         ops = self.operations
         width, repeat = ops.chunk_width, ops.repeat
         total = np.where(width == 0, ops.fixed_bytes, width * self.partition.chunk_bytes) * repeat
         longer = self.partition.longer_chunks
         if longer:
             total = total + self.partition.element_bytes * _longer_chunks_carried(ops, longer)
-        return np.where(ops.kind == Kind.SEND, total, 0.0)
+        return np.asarray(total, dtype=np.float64)
 
     def bytes_sent(self) -> Floats:
         """Return what each rank sends, shape (ranks,) [bytes]."""
@@ -346,6 +352,22 @@ class ScheduleBuilder:
     ) -> Integers:
         """Add calculations and return their indices; one of 0 s on no stream joins dependencies."""
         return self._add(Kind.CALC, rank, rank, stream, repeat, seconds, 0.0, 0, 0, 0, 1, 0, 0, -1)
+
+    def memory(self, rank: ArrayLike, size_bytes: ArrayLike, *, repeat: ArrayLike = 1) -> Integers:
+        """Add reading and writing of a host's memory and return the indices.
+
+        All that takes memory bandwidth of a host at once, copies of its protocol stack included, shares it. Where the
+        topology does not say what a host's memory can do it takes no time.
+
+        Parameters
+        ----------
+        rank : array_like of int
+        size_bytes : array_like of float
+            What each firing reads and writes, together [bytes].
+        repeat : array_like of int
+            Number of firings.
+        """
+        return self._add(Kind.MEMORY, rank, rank, -1, repeat, 0.0, size_bytes, 0, 0, 0, 1, 0, 0, -1)
 
     def depend(
         self,

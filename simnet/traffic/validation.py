@@ -38,7 +38,8 @@ def describe_operation(schedule: Schedule, operation: int) -> str:
     ops = schedule.operations
     if ops.kind[operation] == Kind.SEND:
         return f"send {ops.source[operation]} -> {ops.target[operation]} (operation {operation})"
-    return f"calculation on rank {ops.source[operation]} (operation {operation})"
+    what = "memory" if ops.kind[operation] == Kind.MEMORY else "calculation"
+    return f"{what} on rank {ops.source[operation]} (operation {operation})"
 
 
 def _operation_problems(schedule: Schedule) -> Iterator[Problem]:
@@ -46,19 +47,19 @@ def _operation_problems(schedule: Schedule) -> Iterator[Problem]:
     if ranks < 1:
         yield Problem(f"{schedule.name} has {ranks} ranks", "at least one is needed", source=schedule.name)
     send = ops.kind == Kind.SEND
-    known = send | (ops.kind == Kind.CALC)
+    known = send | (ops.kind == Kind.CALC) | (ops.kind == Kind.MEMORY)
     carries = send & (ops.chunk_width > 0)
 
     def each(column: str, wrong: NDArray[np.bool_], hint: str) -> Iterator[Problem]:
         return _each(schedule, "operation", "operations", column, wrong, getattr(ops, column), hint)
 
-    yield from each("kind", ~known, "an operation is a send (0) or a calculation (1)")
+    yield from each("kind", ~known, "an operation is a send (0), a calculation (1) or what is taken of memory (2)")
     for column, rank in (("source", ops.source), ("target", ops.target)):
         yield from each(column, (rank < 0) | (rank >= ranks), f"ranks are 0 .. {ranks - 1}")
-    yield from each("target", ~send & (ops.source != ops.target), "a calculation has one rank, as source and target")
+    yield from each("target", ~send & (ops.source != ops.target), "all but a send has one rank, as source and target")
     yield from each("repeat", ops.repeat < 1, "an operation fires at least once")
     yield from each("seconds", ~send & ~_is_amount(ops.seconds), "a time is a finite number, 0 or more")
-    yield from each("fixed_bytes", send & ~_is_amount(ops.fixed_bytes), "a size is a finite number, 0 or more")
+    yield from each("fixed_bytes", ~_is_amount(ops.fixed_bytes), "a size is a finite number, 0 or more")
     yield from each("chunk_width", send & (ops.chunk_width < 0), "a send carries 0 chunks or more")
     yield from each("chunk_modulus", carries & (ops.chunk_modulus < 1), "it is at least 1")
     if not (carries & (ops.chunk_modulus < 1)).any():

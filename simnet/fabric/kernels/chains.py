@@ -58,7 +58,7 @@ def follow_chains(
                 break
             end = start + operation.seconds
             arrival = end
-            if operation.is_send:
+            if operation.is_flow:
                 # The shorter of the chunk sizes, so that it stays a bound.
                 amount = operation.chunk_bytes
                 paying = min(amount, cost.pipeline_bytes)

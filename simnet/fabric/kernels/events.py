@@ -191,12 +191,13 @@ def cancel(tables: Tables, first_operation: int, operations: int) -> None:
         if operation.active:
             release_path(tables, row)
             operation.active = False
-        if operation.is_send:
+        if operation.is_flow:
             for firing in range(operation.delivered, operation.fired):
                 lost = firing_bytes_of(tables, row, firing)
                 operation.lost_bytes += lost
                 clock.lost_bytes += lost
-                leave_device(tables, tables.gates[operation.source].node)
-                leave_device(tables, tables.gates[operation.target].node)
+                if operation.is_message:
+                    leave_device(tables, tables.gates[operation.source].node)
+                    leave_device(tables, tables.gates[operation.target].node)
         operation.state = OVER
         operation.stamp += 1

@@ -1,8 +1,9 @@
-"""The life of a send, and of a calculation, as steps that each follow at once or at a later time; compiled.
+"""The life of a send, of a calculation and of what is taken of memory, as steps that each follow at once or at a later time; compiled.
 
 A send: dependencies met and gate open, overhead of the sender (first in, first out), connection set-up, the flow
 drains, latency, overhead of the receiver (first in, first out) and reduction, delivered. Steps that follow at once go
-through one queue, so that each is compiled into one place.
+through one queue, so that each is compiled into one place. Taking of memory goes the way of a send that costs nothing
+but its flow.
 """
 
 from __future__ import annotations
@@ -98,17 +99,18 @@ def _start(tables: Tables, row: int) -> None:
     operation.state = RUNNING
     operation.began = clock.now
     time = clock.now
-    if not operation.is_send:
+    if not operation.is_flow:
         if operation.server >= 0:
             time = max(time, tables.servers[operation.server].free_at)
             tables.servers[operation.server].free_at = time + operation.seconds
         _then(tables, time + operation.seconds, _END_CALC, row, operation.stamp)
         return
     operation.firing_bytes = firing_bytes_of(tables, row, firing)
-    clock.messages += 1
     clock.sent_bytes += operation.firing_bytes
-    _join_device(tables, tables.gates[operation.source].node)
-    _join_device(tables, tables.gates[operation.target].node)
+    if operation.is_message:
+        clock.messages += 1
+        _join_device(tables, tables.gates[operation.source].node)
+        _join_device(tables, tables.gates[operation.target].node)
     cost = tables.costs[operation.cost]
     overhead = cost.send + cost.send_per_byte * min(operation.firing_bytes, cost.pipeline_bytes)
     if overhead > 0.0:
@@ -160,7 +162,7 @@ def drain(tables: Tables, row: int) -> None:
     operation.rate = 0.0
     release_path(tables, row)
     operation.active = False
-    if clock.records:
+    if clock.records and operation.is_message:
         _record(tables, row, operation.drained, False)
     operation.drained += 1
     stored = min(operation.firing_bytes, tables.costs[operation.cost].packet_bytes)
@@ -198,11 +200,12 @@ def _deliver(tables: Tables, row: int) -> None:
     """Tell those who wait that a firing is received and reduced."""
     operation = tables.operations[row]
     tables.clock[0].delivered_bytes += firing_bytes_of(tables, row, operation.delivered)
-    if tables.clock[0].records:
+    if tables.clock[0].records and operation.is_message:
         _record(tables, row, operation.delivered, True)
     operation.delivered += 1
-    leave_device(tables, tables.gates[operation.source].node)
-    leave_device(tables, tables.gates[operation.target].node)
+    if operation.is_message:
+        leave_device(tables, tables.gates[operation.source].node)
+        leave_device(tables, tables.gates[operation.target].node)
     _send_tokens(tables, row, True)
     if operation.delivered == operation.firings:
         towards_completion(tables, operation.target)

@@ -48,7 +48,8 @@ INT, FLOAT, BOOL = np.int64, np.float64, np.bool_
 
 OPERATION = _record(
     # What it is; see simnet.traffic.schedule.Operations.
-    is_send=BOOL,
+    is_flow=BOOL,  # a send, or what is taken of memory; otherwise a calculation
+    is_message=BOOL,  # a send
     play=INT,  # row of the play it belongs to
     source=INT,  # gate of the rank that sends or computes
     target=INT,  # gate of the rank that receives; of the computing rank itself
