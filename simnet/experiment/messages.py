@@ -35,12 +35,12 @@ class MessageFile:
         self.path = path
 
     @classmethod
-    def begin(cls, job: str) -> tuple[MessageFile, MessageWriter]:
+    def begin(cls) -> tuple[MessageFile, MessageWriter]:
         """Return a temporary file, which goes when nobody knows it any more, and who writes it."""
         folder = Path(tempfile.mkdtemp(prefix="simnet-messages-"))
         made = cls(folder / "messages.parquet")
         weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)
-        return made, MessageWriter(made.path, job)
+        return made, MessageWriter(made.path)
 
     def read(self) -> pd.DataFrame:
         """Return all of it."""
@@ -53,17 +53,16 @@ class MessageWriter:
     Parameters
     ----------
     path : Path
-    job : str
-        Whose messages they are.
     """
 
-    def __init__(self, path: Path, job: str) -> None:
+    def __init__(self, path: Path) -> None:
         self._file = pq.ParquetWriter(path, _SCHEMA)
-        self._job = job
 
     def write(self, messages: Messages) -> None:
         """Write one batch."""
-        columns = {**vars(messages), "collective": messages.play, "job": np.full(len(messages), self._job)}
+        # Plays are called after their job; those of nobody's, as background traffic is, have no colon.
+        jobs = [name.partition(": ")[0] if ": " in name else "" for name in messages.play.tolist()]
+        columns = {**vars(messages), "collective": messages.play, "job": np.array(jobs, dtype=object)}
         arrays = [pa.array(columns[field.name]).cast(field.type) for field in _SCHEMA]
         self._file.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
 

@@ -17,15 +17,15 @@ from simnet.engine.recorder import Recorder
 from simnet.errors import StalledError
 from simnet.experiment.messages import MessageFile
 from simnet.experiment.result import Result
-from simnet.experiment.summary import summary_table
-from simnet.experiment.tables import Measurement, collectives_table, iterations_table, links_table, workers_table
+from simnet.experiment.summary import tables_of
+from simnet.experiment.tables import Measurement
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.interface import Fabric
 from simnet.fabric.network import Network
 from simnet.fabric.warm_up import compile_kernels
 from simnet.scenario import Override, Scenario, load_scenario
+from simnet.training.background import start_background
 from simnet.training.job import start_job
-from simnet.training.records import CollectiveRow, IterationRow
 
 __all__ = ["run", "run_scenario"]
 
@@ -68,17 +68,24 @@ def run_scenario(scenario: Scenario) -> Result:
     began = time.perf_counter()
     env = simpy.Environment()
     network = Network(scenario.topology, scenario.protocol, scenario.run.seed)
-    messages, writer = MessageFile.begin(scenario.job.name) if scenario.run.records_messages else (None, None)
+    messages, writer = MessageFile.begin() if scenario.run.records_messages else (None, None)
     record = writer.write if writer else None
     fabric: Fabric = FluidFabric(env, network, engine=scenario.engine, record=record)
     recorder = Recorder()
-    job = start_job(env, fabric, recorder, scenario.job, scenario.run)
+    busy = frozenset(int(host) for nodes in scenario.nodes for host in network.compiled.host_of_node[nodes])
+    jobs = [
+        start_job(env, fabric, recorder, settings, scenario.run, nodes, busy)
+        for settings, nodes in zip(scenario.jobs, scenario.nodes, strict=True)
+    ]
+    if scenario.background is not None:
+        start_background(env, fabric, scenario.background, scenario.run.seed)
     started = _Counters(fabric)
-    job.measured.callbacks.append(lambda _: started.take())
+    env.any_of([job.measured for job in jobs]).callbacks.append(lambda _: started.take())
+    done = env.all_of([job.done for job in jobs])
     try:
-        env.run(until=job.done)
+        env.run(until=done)
     except RuntimeError:
-        if job.done.triggered or env.peek() < math.inf:
+        if done.triggered or env.peek() < math.inf:
             raise
         raise StalledError(f"nothing can move any more at {env.now:.9g} s: workers wait for each other") from None
     measurement = started.until_now()
@@ -87,13 +94,7 @@ def run_scenario(scenario: Scenario) -> Result:
     if writer is not None:
         writer.close()
 
-    bounds = [fabric.bound(exchange.placement) for exchange in job.exchanges]
-    iterations = iterations_table(recorder.rows(IterationRow), scenario.run)
-    workers = workers_table(job, fabric, iterations)
-    collectives = collectives_table(recorder.rows(CollectiveRow), scenario.run, bounds)
-    links = links_table(scenario.job.name, fabric, measurement)
-    wall_time_s = time.perf_counter() - began
-    summary = summary_table(scenario, job, iterations, workers, links, bounds, fabric.counts.messages, wall_time_s)
+    tables = tables_of(scenario, jobs, recorder, fabric, measurement, lambda: time.perf_counter() - began)
     about = {
         "seed": scenario.run.seed,
         "protocol": scenario.protocol.name,
@@ -103,17 +104,7 @@ def run_scenario(scenario: Scenario) -> Result:
         "simulated_s": float(env.now),
         "versions": _versions(),
     }
-    return Result(
-        summary,
-        iterations,
-        workers,
-        collectives,
-        links,
-        scenario.resolved,
-        about,
-        scenario.warnings,
-        messages,
-    )
+    return Result(**tables, scenario=scenario.resolved, about=about, warnings=scenario.warnings, message_file=messages)
 
 
 class _Counters:

@@ -1,73 +1,112 @@
-"""The one row that says what came of a job."""
+"""What came of a run: its tables, and the one row that says it of each job."""
 
 from __future__ import annotations
 
 import math
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import pandas as pd
 
+from simnet.engine.recorder import Recorder
 from simnet.errors import InvariantError
-from simnet.experiment.tables import ordered
-from simnet.fabric.bounds import Bound
+from simnet.experiment.tables import (
+    PARTS,
+    Measurement,
+    collectives_table,
+    iteration_time,
+    iterations_table,
+    links_table,
+    ordered,
+    workers_table,
+)
+from simnet.fabric.interface import Fabric
 from simnet.scenario import Scenario
 from simnet.training.bound import bound_iteration_s
 from simnet.training.job import Job
+from simnet.training.memory import largest_memory_use
+from simnet.training.records import CollectiveRow, IterationRow
+from simnet.training.settings import Parallelism
 
-__all__ = ["summary_table"]
+__all__ = ["tables_of"]
 
 
-def summary_table(
+def tables_of(
     scenario: Scenario,
-    job: Job,
-    iterations: pd.DataFrame,
-    workers: pd.DataFrame,
-    links: pd.DataFrame,
-    bounds: list[Bound],
-    messages: int,
-    wall_time_s: float,
-) -> pd.DataFrame:
-    """Return the one row of a job.
+    jobs: Sequence[Job],
+    recorder: Recorder,
+    fabric: Fabric,
+    measurement: Measurement,
+    wall_time_s: Callable[[], float],
+) -> dict[str, pd.DataFrame]:
+    """Return the tables of a run, those of several jobs one below the other.
 
     Parameters
     ----------
     scenario : Scenario
-    job : Job
-    iterations, workers, links : DataFrame
-        Its tables.
-    bounds : list of Bound
-        Of each exchange.
-    messages : int
-        Simulated, warm-up included.
-    wall_time_s : float
-        That the simulation took [s].
+    jobs : sequence of Job
+    recorder : Recorder
+    fabric : Fabric
+    measurement : Measurement
+        Counters of the resources.
+    wall_time_s : callable
+        Returns how long the run has taken so far [s].
 
     Raises
     ------
     InvariantError
         It was faster than it can be, or a resource carried more than it can.
     """
+    name = jobs[0].settings.name if len(jobs) == 1 else "all"
+    links = links_table(name, fabric, measurement)
+    if links["utilisation"].max() > 1 + 1e-9:
+        raise InvariantError(f"{_bottleneck(links)} carried more than its capacity")
+    iterations, exchanges = recorder.rows(IterationRow), recorder.rows(CollectiveRow)
+    found: dict[str, list[pd.DataFrame]] = {"summary": [], "iterations": [], "workers": [], "collectives": []}
+    for job in jobs:
+        own = job.settings.name
+        times = iterations_table([row for row in iterations if row.job == own], scenario.run)
+        workers = workers_table(job, fabric, times, scenario.run)
+        collectives = collectives_table([row for row in exchanges if row.job == own], scenario.run, fabric)
+        row = _summary(scenario, job, fabric, times, workers, _bottleneck(links), wall_time_s())
+        for table, frame in zip(found, (row, times, workers, collectives), strict=True):
+            found[table].append(frame)
+    tables = {table: pd.concat(frames, ignore_index=True) for table, frames in found.items()}
+    return {**tables, "links": links}
+
+
+def _summary(
+    scenario: Scenario,
+    job: Job,
+    fabric: Fabric,
+    iterations: pd.DataFrame,
+    workers: pd.DataFrame,
+    bottleneck: str,
+    wall_time_s: float,
+) -> pd.DataFrame:
+    """Return the one row of a job."""
     training, workload = job.settings.training, job.settings.workload
     measured = iterations[iterations["iteration"] >= 0]
     numbers = range(scenario.run.warmup, scenario.run.warmup + scenario.run.iterations)
-    names = ("compute_time_s", "exposed_communication_time_s", "waiting_time_s", "communication_time_s")
-    means = {name: float(measured[name].mean()) for name in names}
-    iteration_time_s = means["compute_time_s"] + means["exposed_communication_time_s"] + means["waiting_time_s"]
-    throughput = _ratio(training.workers * workload.batch_size, iteration_time_s)
-    baseline = scenario.baseline_samples_per_s or workload.batch_size / job.compute.fastest_s(numbers)
+    means = {name: float(measured[name].mean()) for name in PARTS}
+    iteration_time_s = iteration_time(means)
+    throughput = _ratio(training.grid.data * workload.batch_size, iteration_time_s)
+    baseline = scenario.baseline_samples_per_s or workload.batch_size / job.fastest_s(numbers)
     speedup = throughput / baseline
     begun_s = measured.loc[measured["iteration"] == 0, "start_s"].to_numpy()
-    bound_s = max(means["compute_time_s"], bound_iteration_s(job, bounds, numbers, begun_s) if bounds else 0.0)
+    bounds = [[fabric.bound(exchange.placement(0)) for exchange in group.exchanges] for group in job.groups]
+    bound_s = max(means["compute_time_s"], bound_iteration_s(job, bounds, numbers, begun_s))
     if bound_s > iteration_time_s * (1 + 1e-9):
         raise InvariantError(f"an iteration took {iteration_time_s} s, less than its lower bound of {bound_s} s")
-    if links["utilisation"].max() > 1 + 1e-9:
-        raise InvariantError(f"{_bottleneck(links)} carried more than its capacity")
+    memory = largest_memory_use(job.settings)
     row = {
         "scenario": scenario.name,
         "job": job.settings.name,
         "model": workload.model.name,
         "gpu": workload.gpu or "",
         "workers": training.workers,
+        "parallelism": describe_parallelism(training.grid),
         "protocol": scenario.protocol_name,
         "architecture": training.architecture.name,
         "sync": training.sync,
@@ -83,12 +122,19 @@ def summary_table(
         "scaling_efficiency": speedup / training.workers,
         "bytes_sent_per_worker": float(workers["bytes_sent"].mean()),
         "wire_bytes": float(workers["wire_bytes"].mean()),
+        "memory_bytes_per_worker": memory.total_bytes if memory is not None else math.nan,
         "bound_iteration_time_s": bound_s,
-        "bottleneck": _bottleneck(links),
-        "messages": messages,
+        "bottleneck": bottleneck,
+        "messages": fabric.counts.messages,
         "wall_time_s": wall_time_s,
     }
     return ordered("summary", pd.DataFrame([row]))
+
+
+def describe_parallelism(grid: Parallelism) -> str:
+    """Return how work is split, in words: ``data 4, pipeline 2``."""
+    parts = [(what, getattr(grid, what)) for what in ("data", "pipeline", "tensor", "shared_memory")]
+    return ", ".join(f"{what} {number}" for what, number in parts if number > 1 or what == "data")
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -11,14 +11,34 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from simnet.experiment.columns import COLUMNS
-from simnet.fabric.bounds import Bound
 from simnet.fabric.interface import Fabric
+from simnet.traffic import Schedule, count
 from simnet.training.job import Job
 from simnet.training.records import CollectiveRow, IterationRow
 from simnet.training.settings import RunSettings
 from simnet.units import GIGA
 
-__all__ = ["Measurement", "collectives_table", "iterations_table", "links_table", "ordered", "workers_table"]
+__all__ = [
+    "PARTS",
+    "Measurement",
+    "collectives_table",
+    "iteration_time",
+    "iterations_table",
+    "links_table",
+    "ordered",
+    "workers_table",
+]
+
+PARTS = (
+    "compute_time_s",
+    "exposed_communication_time_s",
+    "waiting_time_s",
+    "input_time_s",
+    "communication_time_s",
+)
+"""Times of an iteration; all but the last make up the whole."""
+
+_MOST_COUNTED = 200_000  # firings
 
 
 @dataclass(frozen=True)
@@ -45,51 +65,64 @@ def ordered(table: str, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def iterations_table(rows: Sequence[IterationRow], run: RunSettings) -> pd.DataFrame:
-    """Return one row an iteration and worker; the warm-up has numbers below 0."""
+    """Return one row an iteration and worker of a job; the warm-up has numbers below 0."""
     frame = pd.DataFrame(rows, columns=list(IterationRow._fields)).rename(
         columns={
             "compute_s": "compute_time_s",
             "exposed_communication_s": "exposed_communication_time_s",
             "waiting_s": "waiting_time_s",
+            "input_s": "input_time_s",
             "communication_s": "communication_time_s",
         }
     )
     frame["iteration"] -= run.warmup
-    frame["iteration_time_s"] = (
-        frame["compute_time_s"] + frame["exposed_communication_time_s"] + frame["waiting_time_s"]
-    )
+    frame["iteration_time_s"] = iteration_time(frame)
     return ordered("iterations", frame.sort_values(["iteration", "rank"], ignore_index=True))
 
 
-def workers_table(job: Job, fabric: Fabric, iterations: pd.DataFrame) -> pd.DataFrame:
+def iteration_time(times: Any) -> Any:
+    """Return what an iteration takes, of a frame or mapping with its parts [s]."""
+    return (
+        times["compute_time_s"]
+        + times["exposed_communication_time_s"]
+        + times["waiting_time_s"]
+        + times["input_time_s"]
+    )
+
+
+def workers_table(job: Job, fabric: Fabric, iterations: pd.DataFrame, run: RunSettings) -> pd.DataFrame:
     """Return one row a worker, with means over the measured iterations."""
     compiled = fabric.network.compiled
     measured = iterations[iterations["iteration"] >= 0]
-    means = measured.groupby("rank", sort=True)[
-        ["compute_time_s", "exposed_communication_time_s", "waiting_time_s", "communication_time_s"]
-    ].mean()
-    frame = means.reset_index()
-    frame["iteration_time_s"] = (
-        frame["compute_time_s"] + frame["exposed_communication_time_s"] + frame["waiting_time_s"]
-    )
-    nodes = job.nodes[: job.settings.training.workers]
-    hosts = compiled.host_of_node[nodes]
+    frame = measured.groupby("rank", sort=True)[list(PARTS)].mean().reset_index()
+    frame["iteration_time_s"] = iteration_time(frame)
+    hosts = compiled.host_of_node[job.nodes]
+    places = np.array([job.settings.training.grid.place_of(rank) for rank in frame["rank"]]).reshape(-1, 3)
+    frame["stage"], frame["replica"], frame["part"] = places.T
     frame["job"] = job.settings.name
-    frame["node"] = [compiled.node_names[node] for node in nodes]
+    frame["node"] = [compiled.node_names[node] for node in job.nodes]
     frame["host"] = [compiled.node_names[host] if host >= 0 else "" for host in hosts]
-    workers = slice(0, job.settings.training.workers)
-    frame["bytes_sent"] = sum((exchange.placement.schedule.bytes_sent()[workers] for exchange in job.exchanges), 0.0)
-    frame["wire_bytes"] = sum((exchange.placement.wire_bytes_sent[workers] for exchange in job.exchanges), 0.0)
+    frame["bytes_sent"] = job.sent.payload_bytes / run.iterations
+    frame["wire_bytes"] = job.sent.wire_bytes / run.iterations
     return ordered("workers", frame)
 
 
-def collectives_table(rows: Sequence[CollectiveRow], run: RunSettings, bounds: Sequence[Bound]) -> pd.DataFrame:
+def collectives_table(rows: Sequence[CollectiveRow], run: RunSettings, fabric: Fabric) -> pd.DataFrame:
     """Return one row an exchange."""
-    frame = pd.DataFrame(rows, columns=list(CollectiveRow._fields))
+    frame = pd.DataFrame([row[:-1] for row in rows], columns=list(CollectiveRow._fields[:-1]))
+    placements = {id(row.placement): row.placement for row in rows}
+    bounds = {key: fabric.bound(placement).total_s for key, placement in placements.items()}
+    steps = {key: steps_of(placement.schedule) for key, placement in placements.items()}
     frame["iteration"] -= run.warmup
-    frame["bound_time_s"] = [bounds[bucket].total_s for bucket in frame["bucket"]]
+    frame["bound_time_s"] = [bounds[id(row.placement)] for row in rows]
+    frame["steps"] = [steps[id(row.placement)] for row in rows]
     frame["algbw_GBps"] = frame["size_bytes"] / frame["duration_s"] / GIGA
     return ordered("collectives", frame)
+
+
+def steps_of(schedule: Schedule) -> int:
+    """Return the steps of a schedule; -1 of one that is so large that counting takes long."""
+    return count(schedule).steps if int(schedule.operations.repeat.sum()) <= _MOST_COUNTED else -1
 
 
 def links_table(job: str, fabric: Fabric, measurement: Measurement) -> pd.DataFrame:

@@ -51,6 +51,10 @@ class Placed(Protocol):
         """Node index of each rank, shape (ranks,)."""
 
     @property
+    def payload_bytes_sent(self) -> NDArray[np.float64]:
+        """What each rank sends, shape (ranks,) [bytes]."""
+
+    @property
     def wire_bytes_sent(self) -> NDArray[np.float64]:
         """What each rank puts on the wire, headers included, shape (ranks,) [bytes]."""
 

@@ -65,6 +65,11 @@ class Placement:
         return tuple((row, (int(self.nodes[ops.source[row]]), int(ops.stream[row]))) for row in rows)
 
     @cached_property
+    def payload_bytes_sent(self) -> NDArray[np.float64]:
+        """What each rank sends, shape (ranks,) [bytes]."""
+        return self.schedule.bytes_sent()
+
+    @cached_property
     def wire_bytes_sent(self) -> NDArray[np.float64]:
         """What each rank puts on the wire, headers included, shape (ranks,) [bytes]."""
         sent = self.schedule.operation_bytes() * self.wire_factor

@@ -5,7 +5,6 @@ from __future__ import annotations
 from simnet.scenario.build import (
     build_protocol,
     build_topology,
-    build_training,
     load_topology,
     topology_from_text,
 )
@@ -31,7 +30,6 @@ __all__ = [
     "TopologySpec",
     "build_protocol",
     "build_topology",
-    "build_training",
     "build_workload",
     "describe",
     "load_collective",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from simnet.scenario.fields import Whole, Word
+from simnet.scenario.fields import Quantity, Real, Whole, Word
 from simnet.scenario.sections import Section
 from simnet.topology import CompiledTopology
 from simnet.traffic import ALL_REDUCE, LEADER_PAIRS, SLICE_PAIRS, Schedule
@@ -18,8 +19,11 @@ __all__ = [
     "ChainSpec",
     "DoubleTreeSpec",
     "HierarchicalSpec",
+    "InNetworkSpec",
+    "MapReduceSpec",
     "MeshSpec",
     "NoOptions",
+    "ParameterServerSpec",
     "RingSpec",
     "RootedTreeSpec",
     "StarSpec",
@@ -128,6 +132,61 @@ class ChainSpec(Section):
     root: Annotated[int, Whole(0, MOST_WORKERS)] = Field(
         0, description="The rank that has the buffer, or gets the sum."
     )
+    chunks: Annotated[int, Whole(1, MOST_CHUNKS)] = Field(
+        8, description="Pieces of the buffer, which travel one behind the other."
+    )
+
+
+class ParameterServerSpec(Section):
+    """Workers push gradients to servers and pull parameters back."""
+
+    servers: Annotated[int, Whole(1, MOST_WORKERS)] = Field(
+        1, description="Number of servers that hold parameters; see shards."
+    )
+    placement: Annotated[str, Word(("free_hosts", "dedicated", "colocated"))] = Field(
+        "free_hosts",
+        description="free_hosts: on hosts that no worker is on, and where there are not enough of those, the rest on "
+        "the workers' hosts in turn; dedicated: only on such hosts; colocated: on the workers' hosts in turn.",
+    )
+    shards: Annotated[str, Word(("even", "by_size", "round_robin"))] = Field(
+        "even",
+        description="even: each bucket is cut among all servers (BytePS); by_size: each goes to the server that has "
+        "least so far; round_robin: to one server after the other (TensorFlow's variables, with bucket_size: 1 B).",
+    )
+    fan_in: Annotated[int, Whole(2, MOST_WORKERS)] | None = Field(
+        None,
+        description="A tree of servers: so many workers push to one aggregator, so many of these to another, and the "
+        "last ones to the servers. Where not given, workers push to the servers themselves.",
+    )
+    aggregation_rate: Annotated[float, Quantity("bandwidth", positive=True, limit=True)] = Field(
+        math.inf, description="Rate at which one core of a server adds up what it is sent."
+    )
+    update_rate: Annotated[float, Quantity("bandwidth", positive=True, limit=True)] = Field(
+        math.inf, description="Rate at which one core of a server updates parameters."
+    )
+    cores: Annotated[int, Whole(1, 1024)] = Field(1, description="Cores of a server that do that, each for a share.")
+    memory_accesses: Annotated[float, Real(minimum=0, maximum=100)] = Field(
+        3.0,
+        description="How often each byte goes over the memory of the server's host when it is added up: read, sum read, "
+        "sum written. Counts where the topology says what the memory of hosts can do.",
+    )
+
+
+class MapReduceSpec(Section):
+    """A driver gathers what executors have mapped, and broadcasts the new model."""
+
+    reduce: Annotated[str, Word(("tree", "star"))] = Field(
+        "tree", description="tree: by executors in between, as Spark's treeAggregate; star: all send to the driver."
+    )
+    depth: Annotated[int, Whole(1, 20)] = Field(2, description="Depth of that tree.")
+    broadcast: Annotated[str, Word(("torrent", "tree", "star"))] = Field(
+        "torrent", description="torrent: executors pass blocks on to each other; tree: binomial; star: driver to all."
+    )
+
+
+class InNetworkSpec(Section):
+    """Switches add up what comes from below and replicate what comes from above."""
+
     chunks: Annotated[int, Whole(1, MOST_CHUNKS)] = Field(
         8, description="Pieces of the buffer, which travel one behind the other."
     )

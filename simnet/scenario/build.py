@@ -1,50 +1,39 @@
-"""From the parts of a validated scenario to the objects they name."""
+"""From the parts of a validated scenario to the objects they name; those of its jobs are in `simnet.scenario.jobs`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 
 from pydantic import ValidationError
 
 from simnet.errors import InputError, Problem
 from simnet.protocols import FIELDS, FlowProtocol, resolve
-from simnet.scenario.algorithm_options import fitted, misfits
 from simnet.scenario.document import Document
 from simnet.scenario.locate import find_file
-from simnet.scenario.models import DISTRIBUTIONS, RunSpec, TrainingSpec
+from simnet.scenario.models import BackgroundSpec, RunSpec
 from simnet.scenario.protocol_models import ProtocolSpec, protocol_overrides
 from simnet.scenario.sections import NotKnownError, problems_of
 from simnet.scenario.topology_models import GeneratorSpec, TopologySpec, generate
 from simnet.scenario.yaml_document import parse_yaml, read_yaml
 from simnet.topology import GENERATORS, TOPOLOGY_SUFFIXES, Topology, load_topology_file
-from simnet.training.exchange import most_messages_at_once
-from simnet.training.settings import Architecture, Jitter, RunSettings, TrainingSettings
-from simnet.workload import (
-    DTYPE_BYTES,
-)
+from simnet.training.settings import BackgroundSettings, RunSettings
 
 __all__ = [
     "TOPOLOGY_FILES",
+    "build_background",
     "build_protocol",
     "build_run",
     "build_topology",
-    "build_training",
     "load_topology",
     "topology_from_text",
-    "worker_count",
 ]
 
 TOPOLOGY_FILES = (".yaml", ".yml", *TOPOLOGY_SUFFIXES)
 """Suffixes of topology files."""
 
 _STAND_INS = {"bandwidth": "1 Gbps", "latency": "1 us", "kind": "other", "node_kind": "host"}
-
-MOST_PAIRS = 4_000_000
-"""Operations of one exchange, some 700 bytes each."""
 
 
 def build_topology(spec: TopologySpec, folder: Path | None = None) -> Topology:
@@ -177,100 +166,11 @@ def build_protocol(spec: ProtocolSpec, link_kinds: Iterable[str] = ()) -> FlowPr
     return protocol
 
 
-def worker_count(spec: TrainingSpec, topology: Topology) -> int:
-    """Return the number of workers: as given, else all ranks; where these are hosts, without those for servers."""
-    if spec.workers is not None:
-        return spec.workers
-    servers = _servers(spec) if "gpu" not in topology.compiled.node_kind else 0
-    return max(1, len(topology.compiled.ranks) - servers)
-
-
-def build_training(spec: TrainingSpec, gradient_dtype: str, topology: Topology) -> TrainingSettings:
-    """Return the training settings in SI units.
-
-    Raises
-    ------
-    InputError
-        More workers than ranks, options or speeds of workers that do not exist; all at once.
-    """
-    problems: list[Problem] = []
-    for check in _TRAINING_CHECKS:
-        # A check that needs what is wrong already has nothing to say.
-        with suppress(NotKnownError):
-            problems += check(spec, topology)
-    if problems:
-        raise InputError(problems)
-    workers = worker_count(spec, topology)
-    speeds = [1.0] * workers
-    if isinstance(spec.speed_factors, tuple):
-        speeds = list(spec.speed_factors) or speeds
-    else:
-        for rank, speed in spec.speed_factors.items():
-            speeds[rank] = speed
-    architecture = spec.architecture
-    jitter = None
-    if spec.jitter is not None:
-        spread = getattr(spec.jitter, DISTRIBUTIONS[spec.jitter.distribution])
-        jitter = Jitter(spec.jitter.distribution, spread)
-    return TrainingSettings(
-        workers=workers,
-        architecture=Architecture(
-            architecture.name, MappingProxyType(fitted(dict(architecture.options), topology.compiled, workers))
-        ),
-        sync=spec.sync,
-        bucket_bytes=spec.bucket_size,
-        overlap=spec.overlap,
-        gradient_element_bytes=float(DTYPE_BYTES[gradient_dtype]),
-        jitter=jitter,
-        speed_factors=tuple(speeds),
-        placement=spec.placement,
-    )
-
-
-def _worker_problems(spec: TrainingSpec, topology: Topology) -> Iterator[Problem]:
-    ranks, workers = len(topology.compiled.ranks), worker_count(spec, topology)
-    if workers > ranks:
-        message = f"{workers} workers do not fit on the {ranks} ranks of topology {topology.name}"
-        yield Problem(message, f"at most {ranks} workers are possible", ("workers",))
-
-
-def _pair_problems(spec: TrainingSpec, topology: Topology) -> Iterator[Problem]:
-    architecture = Architecture(spec.architecture.name, dict(spec.architecture.options))
-    workers = min(worker_count(spec, topology), len(topology.compiled.ranks))
-    pairs = most_messages_at_once(architecture, workers)
-    if pairs > MOST_PAIRS:
-        message = f"{architecture.name} lets {pairs:,} pairs talk at once, which takes too much memory"
-        hint = f"at most {MOST_PAIRS:,} are possible: fewer workers or servers"
-        yield Problem(message, hint, ("architecture",))
-
-
-def _option_problems(spec: TrainingSpec, topology: Topology) -> Iterator[Problem]:
-    name = spec.architecture.name
-    if name != "parameter_server":
-        for key, message, hint in misfits(spec.architecture.options, worker_count(spec, topology)):
-            yield Problem(message, hint, ("architecture", name, key))
-
-
-def _speed_problems(spec: TrainingSpec, topology: Topology) -> Iterator[Problem]:
-    speeds, workers = spec.speed_factors, worker_count(spec, topology)
-    if isinstance(speeds, tuple):
-        if len(speeds) not in (0, workers):
-            message = f"speed_factors has {len(speeds)} elements for {workers} workers"
-            yield Problem(message, "one each is wanted, or a mapping {rank: factor}", ("speed_factors",))
-        return
-    for rank in speeds:
-        if rank >= workers:
-            message = f"speed_factors names rank {rank}, of {workers} workers"
-            yield Problem(message, f"ranks from 0 to {workers - 1} are there", ("speed_factors", rank))
-
-
-_TRAINING_CHECKS = (_worker_problems, _pair_problems, _option_problems, _speed_problems)
-
-
-def _servers(spec: TrainingSpec) -> int:
-    return getattr(spec.architecture.options, "servers", 0)
-
-
 def build_run(spec: RunSpec) -> RunSettings:
     """Return the run settings."""
     return RunSettings(spec.iterations, spec.warmup, spec.seed, spec.record == "messages")
+
+
+def build_background(spec: BackgroundSpec) -> BackgroundSettings:
+    """Return the settings of background traffic."""
+    return BackgroundSettings(spec.load, spec.sizes, spec.mean_size, spec.pairs, spec.shape)

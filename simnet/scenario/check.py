@@ -18,9 +18,10 @@ from simnet.scenario.workloads import load_workload
 from simnet.scenario.yaml_document import read_yaml
 from simnet.topology import GENERATORS, TOPOLOGY_SUFFIXES, summary_lines
 from simnet.traffic import ALL_REDUCE, parameter_server_push_pull
-from simnet.training.settings import TrainingSettings
+from simnet.training.memory import largest_memory_use
+from simnet.training.settings import JobSettings, TrainingSettings
 from simnet.units import format_duration, format_size
-from simnet.workload import REFERENCE_GPU, RecordedTrace, Workload, list_models, load_trace
+from simnet.workload import REFERENCE_GPU, AnyWorkload, DataflowWorkload, RecordedTrace, Workload, list_models, load_trace
 from simnet.workload.trace import TRACE_COLUMNS
 
 __all__ = ["describe", "describe_scenario", "describe_workload", "kind_of_file"]
@@ -80,24 +81,27 @@ def kind_of_file(path: Path) -> str:
 
 def describe_scenario(scenario: Scenario) -> list[str]:
     """Return what a scenario says, in lines for people."""
-    run, training, workload = scenario.run, scenario.job.training, scenario.job.workload
+    run = scenario.run
     lines = [
         f"scenario {scenario.name}, fidelity {scenario.fidelity}",
         *summary_lines(scenario.topology),
         f"protocol {scenario.protocol.name}: {scenario.protocol.summary}",
-        *describe_workload(workload),
-        _training_line(training),
     ]
-    gradients = float(workload.tensor_elements.sum()) * training.gradient_element_bytes
-    lines.append(
-        f"  {format_size(gradients)} of gradients a worker, {format_size(training.bucket_bytes)} a bucket, "
-        f"{'sent while the backward pass goes on' if training.overlap else 'sent after the backward pass'}"
-    )
+    for job in scenario.jobs:
+        if len(scenario.jobs) > 1:
+            lines.append(f"job {job.name}")
+        lines += [*describe_workload(job.workload), *_training_lines(job)]
+    if scenario.background is not None:
+        background = scenario.background
+        lines.append(
+            f"background traffic: load {background.load:g}, {background.sizes} flows of "
+            f"{format_size(background.mean_bytes)} in the mean, {background.pairs} pairs"
+        )
     lines.append(f"run: {run.iterations} iterations after {run.warmup} of warm-up, seed {run.seed}")
     return [*lines, *(f"note: {warning}" for warning in scenario.warnings)]
 
 
-def describe_workload(workload: Workload | RecordedTrace) -> list[str]:
+def describe_workload(workload: AnyWorkload) -> list[str]:
     """Return what a workload says, in lines for people."""
     model = workload.model
     on = f" on {workload.gpu} in {workload.precision}" if workload.gpu else ""
@@ -105,7 +109,15 @@ def describe_workload(workload: Workload | RecordedTrace) -> list[str]:
         f"workload {model.name}: {len(model.layers)} layers, {len(model.tensors)} gradients, "
         f"{model.parameters:,} parameters",
     ]
-    if isinstance(workload, RecordedTrace):
+    if isinstance(workload, DataflowWorkload):
+        graph = workload.graph
+        lines = [
+            f"dataflow graph {graph.name}: {len(graph.operations)} operations on {graph.devices} devices, "
+            f"{format_duration(workload.compute_time_s)} in all"
+        ]
+        crossing = sum(graph.bytes_between_devices.values())
+        lines.append(f"  {len(graph.transfers)} tensors move between devices, {format_size(crossing)} in a step")
+    elif isinstance(workload, RecordedTrace):
         times = workload.iteration_time_s
         lines.append(
             f"  recorded: {workload.iterations} iterations of {workload.ranks} ranks, "
@@ -122,10 +134,34 @@ def describe_workload(workload: Workload | RecordedTrace) -> list[str]:
     return lines
 
 
+def _training_lines(job: JobSettings) -> list[str]:
+    training, workload = job.training, job.workload
+    gradients = float(workload.tensor_elements.sum()) * training.gradient_element_bytes
+    lines = [
+        _training_line(training),
+        f"  {format_size(gradients)} of gradients a replica, {format_size(training.bucket_bytes)} a bucket, "
+        f"{'sent while the backward pass goes on' if training.overlap else 'sent after the backward pass'}",
+    ]
+    use = largest_memory_use(job)
+    if use is not None:
+        lines.append(f"  {format_size(use.total_bytes)} of memory a worker")
+    if job.dataset is not None:
+        source = f" from {', '.join(job.dataset.storage)}" if job.dataset.storage else ""
+        lines.append(f"  samples of {format_size(job.dataset.bytes_per_sample)}{source}, {job.dataset.split}")
+    return lines
+
+
 def _training_line(training: TrainingSettings) -> str:
-    architecture = training.architecture
+    architecture, grid = training.architecture, training.grid
     options = ", ".join(unusual(architecture.options, ALL_REDUCE.get(architecture.name, parameter_server_push_pull)))
     line = f"training: {training.workers} workers, {architecture.name}{f' ({options})' if options else ''}"
+    if grid.replica > 1:
+        line += f", {grid.data} x {grid.pipeline} x {grid.inner} (data, pipeline, "
+        line += f"{'shared memory' if grid.shared_memory > 1 else 'tensor'})"
+    if grid.micro_batches > 1:
+        line += f", {grid.micro_batches} micro-batches ({grid.order})"
+    if training.zero_stage:
+        line += f", ZeRO stage {training.zero_stage}"
     line += f", {training.sync}"
     if training.jitter is not None:
         line += f", {training.jitter.distribution} jitter of {training.jitter.spread:g}"

@@ -21,22 +21,54 @@ __all__ = ["combination_problems"]
 
 def combination_problems(document: Document) -> list[Problem]:
     """Return every impossible combination of keys in a scenario."""
-    return [*_workload(document), *_jitter(document)]
+    problems = list(_jobs(document))
+    data = document.data
+    jobs = data.get("jobs") if isinstance(data, Mapping) else None
+    paths: list[KeyPath] = [("jobs", number) for number in range(len(jobs))] if isinstance(jobs, list) else [()]
+    for path in paths:
+        problems += [*_workload(document, (*path, "workload")), *_jitter(document, (*path, "training", "jitter"))]
+    return problems
 
 
-def _workload(document: Document) -> Iterator[Problem]:
-    path: KeyPath = ("workload",)
+def _jobs(document: Document) -> Iterator[Problem]:
+    """Yield what stands beside several jobs, each of which has its own."""
+    given = _given(document.data, ())
+    if given is None:
+        return
+    if "jobs" not in given:
+        if "workload" not in given:
+            hint = "wanted: what is trained, and how long it computes; or jobs, each with its own"
+            yield document.problem(("workload",), "'workload' is missing", hint)
+        return
+    for key in ("workload", "training", "dataset"):
+        if key in given:
+            yield document.problem((key,), f"{key} stands beside jobs", "each job has its own", at_key=True)
+    jobs = given["jobs"]
+    if isinstance(jobs, list):
+        if not jobs:
+            yield document.problem(("jobs",), "jobs is empty", "at least one is wanted")
+        names = [job.get("name") if isinstance(job, Mapping) else None for job in jobs]
+        for number, name in enumerate(names):
+            if name is not None and name in names[:number]:
+                yield document.problem(("jobs", number, "name"), f"two jobs are called {name!r}", "one name each")
+
+
+def _workload(document: Document, path: KeyPath) -> Iterator[Problem]:
     given = _given(document.data, path)
     if given is None:
         return
     # A trace may name the model that it is a recording of.
-    kinds = [key for key in given if key in ("model", "file", "trace")]
+    kinds = [key for key in given if key in ("model", "file", "trace", "graph")]
     if not (set(kinds) <= {"model", "trace"} and kinds):
-        yield from _exactly_one(document, path, given, ("model", "file", "trace"))
+        yield from _exactly_one(document, path, given, ("model", "file", "trace", "graph"))
     yield from _exactly_one(document, path, given, ("batch_size", "global_batch_size"))
     if "trace" in given and "samples_per_s" in given:
         message = "samples_per_s stands beside a trace, which is replayed as recorded"
         yield document.problem((*path, "samples_per_s"), message, "leave it out", at_key=True)
+    for key in ("samples_per_s", "gpu") if "graph" in given else ():
+        if key in given:
+            message = f"{key} stands beside a graph, whose operations have times"
+            yield document.problem((*path, key), message, "leave it out", at_key=True)
     if "model" not in given and kinds and "sequence_length" in given:
         message = "sequence_length stands beside no model"
         yield document.problem((*path, "sequence_length"), message, "only shipped models have one", at_key=True)
@@ -56,8 +88,7 @@ def _names(document: Document, path: KeyPath, given: Mapping[str, Any], kinds: l
         yield from (document.at(path, problem) for problem in gpu_problems(gpu, known))
 
 
-def _jitter(document: Document) -> Iterator[Problem]:
-    path: KeyPath = ("training", "jitter")
+def _jitter(document: Document, path: KeyPath) -> Iterator[Problem]:
     given = _given(document.data, path)
     if given is None:
         return

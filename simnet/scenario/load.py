@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,24 +13,21 @@ from pydantic import ValidationError
 from simnet.errors import InputError, KeyPath, Problem
 from simnet.fabric.settings import EngineSettings
 from simnet.protocols import FlowProtocol
-from simnet.scenario.build import (
-    build_protocol,
-    build_run,
-    build_topology,
-    build_training,
-    worker_count,
-)
+from simnet.scenario.build import build_background, build_protocol, build_run, build_topology
 from simnet.scenario.combinations import combination_problems
 from simnet.scenario.document import Document, python_document
+from simnet.scenario.jobs import PlacedJob, build_dataset, fit_to_workload, place_job
 from simnet.scenario.locate import find_file
 from simnet.scenario.models import ScenarioSpec
 from simnet.scenario.overrides import Override, apply_overrides, overrides_from_mapping
 from simnet.scenario.protocol_models import protocol_data
 from simnet.scenario.sections import NotKnownError, problems_of, right_part
 from simnet.scenario.settings import Scenario
+from simnet.scenario.training import Room, build_training, replicas
 from simnet.scenario.workloads import build_workload
 from simnet.scenario.yaml_document import read_yaml
-from simnet.training.settings import JobSettings
+from simnet.topology import Topology
+from simnet.training.settings import JobSettings, RunSettings
 
 __all__ = ["SCENARIO_SUFFIXES", "load_scenario", "parse_scenario", "scenario_data"]
 
@@ -148,14 +145,16 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
     topology = attempt(("topology",), lambda: build_topology(right.topology, folder))
     kinds = topology.compiled.link_kind if topology is not None else ()
     protocol = attempt(("protocol",), lambda: build_protocol(right.protocol, kinds))
-    dtype = attempt((), lambda: right.workload.gradient_dtype) or "fp32"
-    training, workers = None, None
-    if topology is not None:
-        training = attempt(("training",), lambda: build_training(right.training, dtype, topology))
-        workers = attempt((), lambda: worker_count(right.training, topology))
-    workload = attempt(("workload",), lambda: build_workload(right.workload, workers, folder))
-    spec = parts.spec
-    if problems or spec is None or topology is None or protocol is None or workload is None or training is None:
+    run = attempt((), lambda: build_run(right.run))
+    taken: frozenset[int] = frozenset()
+    jobs: list[PlacedJob | None] = []
+    for path, name, part in _jobs_of(right):
+        job = _build_job(attempt, path, name, part, topology, taken, folder, run)
+        if job is not None:
+            taken |= frozenset(job.nodes.tolist())
+        jobs.append(job)
+    spec, placed = parts.spec, [job for job in jobs if job is not None]
+    if problems or spec is None or topology is None or protocol is None or run is None or len(placed) < len(jobs):
         raise InputError(_in_order(problems))
     return Scenario(
         name=spec.name,
@@ -163,23 +162,95 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
         topology=topology,
         protocol_name=spec.protocol.name,
         protocol=protocol,
-        job=JobSettings("train", workload, training),
-        run=build_run(spec.run),
+        jobs=tuple(job.settings for job in placed),
+        nodes=tuple(job.nodes for job in placed),
+        background=build_background(spec.background) if spec.background is not None else None,
+        run=run,
         engine=EngineSettings(**dict(spec.engine)),
         baseline_samples_per_s=spec.baseline.samples_per_s if spec.baseline is not None else None,
-        resolved=_resolved(spec, protocol, training.workers, folder),
+        resolved=_resolved(spec, protocol, [job.settings for job in placed], folder),
+        notes=tuple(note for job in placed for note in job.notes),
     )
 
 
-def _resolved(spec: ScenarioSpec, protocol: FlowProtocol, workers: int, folder: Path) -> dict[str, Any]:
+_Attempt = Callable[[KeyPath, Callable[[], Any]], Any]
+
+
+def _jobs_of(right: Any) -> Iterator[tuple[KeyPath, str, Any]]:
+    """Yield where each job stands, what it is called, and its sections."""
+    try:
+        several = right.jobs
+    except NotKnownError:
+        return
+    if several is None:
+        yield (), "train", right
+        return
+    for number, job in enumerate(several):
+        yield ("jobs", number), job.__dict__.get("name", f"job {number}"), job
+
+
+def _build_job(
+    attempt: _Attempt,
+    path: KeyPath,
+    name: str,
+    right: Any,
+    topology: Topology | None,
+    taken: frozenset[int],
+    folder: Path,
+    run: RunSettings | None,
+) -> PlacedJob | None:
+    """Build what can be built of a job.
+
+    Parameters
+    ----------
+    attempt : callable
+        Takes down what is wrong below a path.
+    path : tuple of str or int
+        Where the job stands in the scenario.
+    name : str
+    right : JobSpec or ScenarioSpec
+        What is right of its sections.
+    topology : Topology or None
+    taken : frozenset of int
+        Nodes with workers of other jobs.
+    folder : Path
+    run : RunSettings or None
+    """
+    dtype = attempt((), lambda: right.workload.gradient_dtype) or "fp32"
+    training, workers, dataset, room = None, None, None, None
+    if topology is not None:
+        room = Room(topology, taken)
+        training = attempt((*path, "training"), lambda: build_training(right.training, dtype, room))
+        workers = attempt((), lambda: replicas(right.training, room))
+        dataset = attempt(
+            (*path, "dataset"),
+            lambda: build_dataset(right.dataset, topology) if right.dataset is not None else None,
+        )
+    workload = attempt((*path, "workload"), lambda: build_workload(right.workload, workers, folder))
+    if workload is None or training is None or room is None or run is None:
+        return None
+    start_s = attempt((), lambda: right.start if path else 0.0)
+    # Of a dataflow graph each device is a worker.
+    training = fit_to_workload(training, workload)
+    settings = JobSettings(name, workload, training, dataset, start_s or 0.0)
+    made: PlacedJob | None = attempt(path, lambda: place_job(settings, room, run.seed))
+    return made
+
+
+def _resolved(
+    spec: ScenarioSpec, protocol: FlowProtocol, jobs: Sequence[JobSettings], folder: Path
+) -> dict[str, Any]:
     """Return the scenario as plain data that gives the same scenario in any folder."""
     data = scenario_data(spec)
     data["protocol"] = protocol_data(spec.protocol, protocol)
-    data["training"] = {"workers": workers} | data["training"]
     data["topology"] = _with_whole_path(data["topology"], folder)
-    for key in ("file", "trace"):
-        if key in data["workload"]:
-            data["workload"][key] = _whole_path(data["workload"][key], folder)
+    for sections, job in zip(data.get("jobs", [data]), jobs, strict=True):
+        sections["training"] = {"workers": job.training.workers} | sections["training"]
+        for key in ("file", "trace", "graph"):
+            if key in sections["workload"]:
+                sections["workload"][key] = _whole_path(sections["workload"][key], folder)
+    if "jobs" in data:
+        del data["training"]
     return data
 
 

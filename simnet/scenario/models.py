@@ -14,26 +14,35 @@ from simnet.scenario.algorithm_options import (
     MOST_WORKERS,
     DoubleTreeSpec,
     HierarchicalSpec,
+    InNetworkSpec,
+    MapReduceSpec,
     MeshSpec,
     NoOptions,
+    ParameterServerSpec,
     RingSpec,
     StarSpec,
     TorusSpec,
     TreeSpec,
 )
-from simnet.scenario.fields import Flag, Name, Quantity, Real, Text, Whole, Word, refuse, shown
+from simnet.scenario.fields import Flag, Name, Quantity, Real, Text, Whole, Word, hint_at, refuse, shown
 from simnet.scenario.protocol_models import ProtocolSpec
 from simnet.scenario.sections import Choice, Section
 from simnet.scenario.topology_models import TopologySpec
-from simnet.traffic.all_reduce import ALL_REDUCE
+from simnet.training.architectures import ARCHITECTURES
+from simnet.training.background import PAIRS, SIZES
+from simnet.training.layout import PLACEMENTS
 from simnet.units import MEBIBYTE
-from simnet.workload import GRADIENT_DTYPES, PRECISIONS
+from simnet.workload import GRADIENT_DTYPES, OPTIMIZERS, PRECISIONS
 
 __all__ = [
     "ArchitectureSpec",
+    "BackgroundSpec",
     "BaselineSpec",
+    "DatasetSpec",
     "EngineSpec",
     "JitterSpec",
+    "JobSpec",
+    "ParallelismSpec",
     "RunSpec",
     "ScenarioSpec",
     "TrainingSpec",
@@ -42,6 +51,7 @@ __all__ = [
 
 MOST_ITERATIONS = 1_000_000
 LARGEST_BATCH = 1_000_000_000
+MOST_STAGES = 100_000
 
 
 class WorkloadSpec(Section):
@@ -49,7 +59,8 @@ class WorkloadSpec(Section):
 
     model: Annotated[str, Text("the name of a model")] | None = Field(
         None,
-        description="A shipped model: resnet50, inception_v3, bert_base, … One of model, file and trace is given.",
+        description="A shipped model: resnet50, inception_v3, bert_base, … One of model, file, trace and graph is "
+        "given.",
     )
     file: Annotated[str, Text("a file name")] | None = Field(
         None, description="An own workload, CSV or YAML: one row a layer. A path relative to the scenario's folder."
@@ -57,6 +68,11 @@ class WorkloadSpec(Section):
     trace: Annotated[str, Text("a file name")] | None = Field(
         None,
         description="A recorded trace, CSV, replayed as recorded; model beside it says which gradients there are.",
+    )
+    graph: Annotated[str, Text("a file name")] | None = Field(
+        None,
+        description="A dataflow graph of one training step, YAML or JSON: operations on devices, and tensors between "
+        "them. Device d is worker d of each replica.",
     )
     gpu: Annotated[str, Text("the name of a GPU")] | None = Field(
         None, description="GPU whose measured throughput gives the compute time; not needed with samples_per_s."
@@ -79,16 +95,6 @@ class WorkloadSpec(Section):
     )
 
 
-class ParameterServerSpec(Section):
-    """Workers push gradients to servers and pull parameters back."""
-
-    servers: Annotated[int, Whole(1, MOST_WORKERS)] = Field(
-        1,
-        description="Number of servers, among which parameters are cut evenly. They run on hosts that no worker is on; "
-        "where there are not enough of those, the rest shares the workers' hosts in turn.",
-    )
-
-
 class ArchitectureSpec(Choice):
     """How gradients are exchanged."""
 
@@ -104,6 +110,12 @@ class ArchitectureSpec(Choice):
     hierarchical: HierarchicalSpec | None = Field(None, description="Within groups, across them, within them again.")
     torus: TorusSpec | None = Field(None, description="Rings along the rows and columns of a grid of ranks.")
     parameter_server: ParameterServerSpec | None = Field(None, description="Parameter servers on hosts.")
+    mapreduce: MapReduceSpec | None = Field(
+        None, description="A driver on a host of its own gathers what the workers have, and broadcasts the new model."
+    )
+    in_network: InNetworkSpec | None = Field(
+        None, description="Switches add up what comes from below and replicate what comes from above."
+    )
 
 
 DISTRIBUTIONS = {"lognormal": "sigma", "normal": "sigma", "uniform": "half_width", "exponential": "scale"}
@@ -160,6 +172,58 @@ _SPEED_FACTORS_SCHEMA = {
 }
 
 
+class ParallelismSpec(Section):
+    """How work is split among workers."""
+
+    data: Annotated[int, Whole(1, MOST_WORKERS)] | None = Field(
+        None,
+        description="Replicas of the model, each with samples of its own; batch_size is that of each. Where not given, "
+        "as many as there are workers for.",
+    )
+    pipeline: Annotated[int, Whole(1, MOST_STAGES)] = Field(
+        1, description="Stages that the layers are cut into, so that the longest takes as short as can be."
+    )
+    tensor: Annotated[int, Whole(1, MOST_STAGES)] = Field(
+        1, description="Workers that share each layer of a stage, and add up activations after each layer with a matrix."
+    )
+    shared_memory: Annotated[int, Whole(1, MOST_STAGES)] = Field(
+        1,
+        description="Workers on one host that share the samples of a replica, and the bandwidth of the host's memory.",
+    )
+
+
+class PipelineSpec(Section):
+    """How pipeline stages work together."""
+
+    micro_batches: Annotated[int, Whole(1, 4096)] = Field(
+        1, description="Pieces that the samples of a replica go through the stages in; they divide its batch."
+    )
+    order: Annotated[str, Word(("gpipe", "1f1b"))] = Field(
+        "1f1b", description="gpipe: forward passes of all micro-batches, then backward passes; 1f1b: alternately."
+    )
+
+
+class TensorSpec(Section):
+    """How workers share the layers of a stage."""
+
+    all_reduces_per_layer: Annotated[int, Whole(1, 16)] = Field(
+        1, description="All-reduces of the output of each layer with a matrix, in each pass."
+    )
+
+
+def _placement(value: Any) -> str | tuple[str, ...]:
+    if isinstance(value, (list, tuple)):
+        return _NODE_NAMES.validate_python(value)
+    if not isinstance(value, str) or value not in PLACEMENTS:
+        known = [*PLACEMENTS, "or a list of nodes"]
+        refuse(f"is {shown(value)}", hint_at(value if isinstance(value, str) else "", known))
+    return value
+
+
+_NODE_NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[Annotated[str, Text("the name of a node")], ...])
+_PLACEMENT_SCHEMA = {"anyOf": [{"type": "string", "enum": list(PLACEMENTS)}, {"type": "array", "items": {"type": "string"}}]}
+
+
 class TrainingSpec(Section):
     """Who trains, and how they keep in step."""
 
@@ -170,7 +234,7 @@ class TrainingSpec(Section):
     )
     architecture: ArchitectureSpec = Field(
         default_factory=lambda: ArchitectureSpec(ring=RingSpec()),
-        description="How gradients are exchanged: " + ", ".join([*ALL_REDUCE, "parameter_server"]) + ".",
+        description="How gradients are exchanged: " + ", ".join(ARCHITECTURES) + ".",
     )
     sync: Annotated[str, Word(("bsp",))] = Field(
         "bsp", description="bsp: all workers finish an iteration before one begins the next."
@@ -182,6 +246,11 @@ class TrainingSpec(Section):
     overlap: Annotated[bool, Flag()] = Field(
         True, description="Send a bucket as soon as it is ready, during the backward pass, or all after it."
     )
+    forward_overlap: Annotated[bool, Flag()] = Field(
+        False,
+        description="Begin the next iteration before all is exchanged (parameters are pulled as they are needed): the "
+        "forward pass of a layer waits only for its own parameters.",
+    )
     jitter: JitterSpec | None = Field(None, description="Random variation of the compute time; none where not given.")
     speed_factors: Annotated[
         dict[int, float] | tuple[float, ...], PlainValidator(_speed_factors), WithJsonSchema(_SPEED_FACTORS_SCHEMA)
@@ -189,10 +258,33 @@ class TrainingSpec(Section):
         default_factory=dict,
         description="Relative speed of workers, 1 where not given: a list, or {rank: factor}; 0.5 takes twice as long.",
     )
-    placement: Annotated[str, Word(("in_order", "random"))] = Field(
+    placement: Annotated[
+        str | tuple[str, ...], PlainValidator(_placement), WithJsonSchema(_PLACEMENT_SCHEMA)
+    ] = Field(
         "in_order",
-        description="Which rank is where: in the order of the topology, or the same nodes in random order, as of a "
-        "scheduler that does not know the network.",
+        description="Which worker is where: in_order of the topology; by_host, round robin over the hosts; random, the "
+        "same nodes as in_order in random order, as of a scheduler that does not know the network; or a list of their "
+        "nodes.",
+    )
+    parallelism: ParallelismSpec | None = Field(
+        None, description="How work is split: the product of the four numbers is that of the workers."
+    )
+    pipeline: PipelineSpec = Field(
+        default_factory=lambda: PipelineSpec.model_validate({}), description="How pipeline stages work together."
+    )
+    tensor: TensorSpec = Field(
+        default_factory=lambda: TensorSpec.model_validate({}), description="How workers share the layers of a stage."
+    )
+    zero_stage: Annotated[int, Whole(0, 3)] = Field(
+        0,
+        description="What data-parallel workers share instead of each holding it (ZeRO): 1 the state of the optimizer, "
+        "2 gradients too, 3 parameters too, which are then gathered in each pass. Needs architecture ring.",
+    )
+    optimizer: Annotated[str, Word(tuple(OPTIMIZERS))] = Field(
+        "sgd_momentum", description="Optimizer, for the memory that its state takes."
+    )
+    allow_oversubscribed: Annotated[bool, Flag()] = Field(
+        False, description="Go on where the memory of the GPUs does not suffice, as a note, not as an error."
     )
 
 
@@ -227,6 +319,62 @@ class BaselineSpec(Section):
     )
 
 
+class DatasetSpec(Section):
+    """Where training data comes from."""
+
+    bytes_per_sample: Annotated[float, Quantity("size", positive=True)] = Field(
+        description="What a sample takes on storage and links, such as 110 kB for a JPEG of ImageNet."
+    )
+    storage: Annotated[str, Text("the name of a node")] | None = Field(
+        None,
+        description="Node that the data is read from; where not given, all nodes of kind storage, worker r from the "
+        "one with number r modulo their number.",
+    )
+    split: Annotated[str, Word(("sampled", "sharded", "features"))] = Field(
+        "sampled",
+        description="sampled: workers read the samples of each iteration from storage; sharded: each gets its share at "
+        "the beginning; features: likewise, a part of every sample, and partial sums are added up in each iteration.",
+    )
+    samples: Annotated[int, Whole(1)] | None = Field(
+        None, description="Samples in the data set; needed where each worker has a share of them."
+    )
+    prefetch: Annotated[int, Whole(0, 1000)] = Field(2, description="Batches that a worker reads ahead.")
+    reshuffle: Annotated[bool, Flag()] = Field(
+        False, description="With sharded: workers exchange samples, all with all, after each epoch."
+    )
+    partial_sum_size: Annotated[float, Quantity("size")] = Field(
+        4.0, description="With features: what is added up for each sample."
+    )
+
+
+class BackgroundSpec(Section):
+    """Traffic of others on the same links."""
+
+    load: Annotated[float, Real(minimum=0, maximum=1)] = Field(
+        description="Mean rate at which a host sends, as a part of the bandwidth of its way out."
+    )
+    sizes: Annotated[str, Word(SIZES)] = Field(
+        "exponential", description="Distribution of the sizes of flows, which begin at random (Poisson)."
+    )
+    mean_size: Annotated[float, Quantity("size", positive=True)] = Field(1.0 * MEBIBYTE, description="Mean size of a flow.")
+    shape: Annotated[float, Real(above=1.0, maximum=1e3)] = Field(1.5, description="Shape of the Pareto distribution.")
+    pairs: Annotated[str, Word(PAIRS)] = Field(
+        "random", description="random: each flow between any two hosts; permutation: each host to one other, always."
+    )
+
+
+class JobSpec(Section):
+    """One of several jobs on a cluster."""
+
+    name: Annotated[str, Name()] = Field(description="Name in tables.")
+    workload: WorkloadSpec = Field(description="What is trained, and how long it computes.")
+    training: TrainingSpec = Field(default_factory=TrainingSpec, description="Who trains, and how they keep in step.")
+    dataset: DatasetSpec | None = Field(
+        None, description="Where training data comes from; where not given, samples are there when they are needed."
+    )
+    start: Annotated[float, Quantity("duration")] = Field(0.0, description="When its workers begin.")
+
+
 class ScenarioSpec(Section):
     """A training run on a cluster."""
 
@@ -238,8 +386,17 @@ class ScenarioSpec(Section):
     )
     protocol: ProtocolSpec = Field(description="The transport: a name, or {name: {what differs from its defaults}}.")
     fidelity: Annotated[str, Word(("flow",))] = Field("flow", description="flow: messages share links max-min fairly.")
-    workload: WorkloadSpec = Field(description="What is trained, and how long it computes.")
+    workload: WorkloadSpec | None = Field(
+        None, description="What is trained, and how long it computes. Either this or jobs is given."
+    )
     training: TrainingSpec = Field(default_factory=TrainingSpec, description="Who trains, and how they keep in step.")
+    dataset: DatasetSpec | None = Field(
+        None, description="Where training data comes from; where not given, samples are there when they are needed."
+    )
+    jobs: tuple[JobSpec, ...] | None = Field(
+        None, description="Several jobs at once on the same links, in the place of workload, training and dataset."
+    )
+    background: BackgroundSpec | None = Field(None, description="Traffic of others on the same links.")
     run: RunSpec = Field(default_factory=RunSpec, description="How long is simulated and measured.")
     engine: EngineSpec = Field(default_factory=EngineSpec, description="How the engine works; changes no result.")
     baseline: BaselineSpec | None = Field(

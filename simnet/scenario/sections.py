@@ -153,8 +153,13 @@ def label(path: KeyPath) -> str:
 
 
 def section_of(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:
-    """Return the model that describes what is at `path`, or None where it is not a mapping with known keys."""
+    """Return the model that describes what is at `path`, or None where it is not a mapping with known keys.
+
+    Of a list of mappings it describes each.
+    """
     for key in path:
+        if isinstance(key, int):
+            continue
         field = model.model_fields.get(key) if isinstance(key, str) else None
         below = _section_in(field.annotation) if field else None
         if below is None:
@@ -203,7 +208,7 @@ def right_part(model: type[Section], data: Any, wrong: Collection[KeyPath]) -> S
             if below:
                 assert section is not None
                 assert issubclass(section, Section)
-                values[key] = right_part(section, data.get(key), below)
+                values[key] = _right_parts(section, data.get(key), below)
             elif data.get(key) is None and (unknown or field.is_required()):
                 raise NotKnownError(key)
             elif data.get(key) is None:
@@ -217,6 +222,17 @@ def right_part(model: type[Section], data: Any, wrong: Collection[KeyPath]) -> S
     for key in lost:
         made.__dict__.pop(key, None)
     return made
+
+
+def _right_parts(model: type[Section], data: Any, wrong: Collection[KeyPath]) -> Any:
+    """Return what is right of a section, or of each of a list of sections."""
+    if not isinstance(data, list):
+        return right_part(model, data, wrong)
+    if any(not path for path in wrong):
+        raise NotKnownError(model.__name__)
+    return tuple(
+        right_part(model, item, [path[1:] for path in wrong if path[0] == number]) for number, item in enumerate(data)
+    )
 
 
 def problems_of(

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simnet.fabric.settings import EngineSettings
 from simnet.protocols import FlowProtocol, mismatch
 from simnet.topology import Topology
-from simnet.training.settings import JobSettings, RunSettings
+from simnet.training.settings import BackgroundSettings, JobSettings, RunSettings
 
 __all__ = ["Scenario"]
 
@@ -28,13 +29,18 @@ class Scenario:
     protocol_name : str
         As the scenario calls it; ``rdma`` may stand for InfiniBand or RoCE.
     protocol : FlowProtocol
-    job : JobSettings
+    jobs : tuple of JobSettings
+    nodes : tuple of ndarray, shape (workers,) each
+        Node index of each worker of each job.
+    background : BackgroundSettings or None
     run : RunSettings
     engine : EngineSettings
     baseline_samples_per_s : float or None
         Throughput that counts as speedup 1 [samples/s]; None: one worker without communication.
     resolved : dict
         The scenario as plain data with every default; loading it again gives the same scenario.
+    notes : tuple of str
+        What is odd about its jobs, in words.
     """
 
     name: str
@@ -42,11 +48,14 @@ class Scenario:
     topology: Topology
     protocol_name: str
     protocol: FlowProtocol
-    job: JobSettings
+    jobs: tuple[JobSettings, ...]
+    nodes: tuple[NDArray[np.int64], ...]
+    background: BackgroundSettings | None
     run: RunSettings
     engine: EngineSettings
     baseline_samples_per_s: float | None
     resolved: dict[str, Any]
+    notes: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -57,4 +66,10 @@ class Scenario:
             found.append("links lose packets, which has no effect at fidelity flow: no message is sent twice")
         if not np.isinf(compiled.link_buffer_bytes).all():
             found.append("buffers of links have no effect at fidelity flow, which knows of no queues")
-        return tuple(warning for warning in found if warning)
+        return (*(warning for warning in found if warning), *self.notes)
+
+    @property
+    def job(self) -> JobSettings:
+        """The job, where there is one."""
+        [job] = self.jobs
+        return job

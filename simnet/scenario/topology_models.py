@@ -67,6 +67,25 @@ _OPTIONS = {
     "buffer": About("Of the queue in front of each link; unlimited where not given.", Quantity("size", positive=True)),
     "host": About("What is inside each host.", fields=_HOST),
 }
+_OF_EDGE_CLOUD = _OPTIONS | {
+    "sites": About("Sites at the edge, each with a line of its own to the internet.", _COUNT),
+    "hosts_per_site": About("Hosts at each site, which share its line.", _COUNT),
+    "uplink": About("Of a site's line, towards the internet."),
+    "downlink": About("Of a site's line, from the internet."),
+    "latency": About("Of a site's line, each way."),
+    "kind": About("Kind of the lines of sites.", Word(LINK_KINDS)),
+    "loss_probability": About("Probability that a packet is lost on a site's line.", Real(minimum=0.0, maximum=1.0)),
+    "buffer": About(
+        "Of the queue in front of a site's line; unlimited where not given.", Quantity("size", positive=True)
+    ),
+    "site_bandwidth": About("Of cables inside of a site, where it has several hosts."),
+    "site_latency": About("Of cables inside of a site."),
+    "cloud_hosts": About("Hosts in the data centre; 0: there is none.", Whole(0, MOST_PIECES)),
+    "cloud_bandwidth": About("Of the cable of each host in the data centre."),
+    "cloud_latency": About("Of the cable of each host in the data centre."),
+    "backbone_bandwidth": About("Between data centre and internet; what its hosts can send where not given."),
+    "backbone_latency": About("Between data centre and internet, each way."),
+}
 _OF_NVLINK_NODE = _OPTIONS | _HOST | {"gpus": About("GPUs of the node.", Whole(1, 1024))}
 
 _SUMMARIES = {
@@ -79,6 +98,7 @@ _SUMMARIES = {
     "dragonfly": "Groups of fully meshed routers, and cables between all groups.",
     "rail_optimised": "NIC number r of every host at rail switch number r.",
     "nvlink_node": "One host whose GPUs are joined by an NVSwitch.",
+    "edge_cloud": "Hosts at sites behind slow lines to the internet, and hosts in a data centre.",
 }
 
 _GENERATOR_FIELDS: dict[str, Any] = {
@@ -86,7 +106,7 @@ _GENERATOR_FIELDS: dict[str, Any] = {
         made_model(
             "".join(word.capitalize() for word in name.split("_")),
             function,
-            _OF_NVLINK_NODE if name == "nvlink_node" else _OPTIONS,
+            {"nvlink_node": _OF_NVLINK_NODE, "edge_cloud": _OF_EDGE_CLOUD}.get(name, _OPTIONS),
             description=_SUMMARIES[name],
             leave_out=("name",),
         )
@@ -213,6 +233,10 @@ def _pieces(generator: str, arguments: Mapping[str, Any]) -> float:
             hosts * host.nics + hosts / (hosts_per_unit or hosts) * host.nics * (1 + spines) + spines,
         ),
         "nvlink_node": lambda gpus, **_: (1, 4 * gpus),
+        "edge_cloud": lambda sites, hosts_per_site, cloud_hosts, **_: (
+            (hosts := sites * hosts_per_site + cloud_hosts),
+            hosts + 2 * sites,
+        ),
     }
     hosts, cables = count[generator](**arguments)
     return hosts * inside + cables

@@ -14,19 +14,23 @@ from simnet.scenario.models import WorkloadSpec
 from simnet.scenario.sections import NotKnownError, label, unknown_key
 from simnet.scenario.yaml_document import read_yaml
 from simnet.workload import (
-    RecordedTrace,
+    AnyWorkload,
+    DataflowGraph,
+    DataflowWorkload,
     Workload,
+    dataflow_from_data,
+    load_dataflow_json,
     load_trace,
     load_workload_csv,
     table_workload,
     workload_from_rows,
 )
 
-__all__ = ["build_workload", "load_workload"]
+__all__ = ["build_workload", "load_dataflow", "load_workload"]
 
 
-def build_workload(spec: WorkloadSpec, workers: int | None, folder: Path | None = None) -> Workload | RecordedTrace:
-    """Return the workload of one worker.
+def build_workload(spec: WorkloadSpec, workers: int | None, folder: Path | None = None) -> AnyWorkload:
+    """Return the workload of one worker, or of those that a replica is split over.
 
     Parameters
     ----------
@@ -65,10 +69,12 @@ def build_workload(spec: WorkloadSpec, workers: int | None, folder: Path | None 
     # With a rate of its own a workload needs no GPU, so that a stand-in asks for none.
     rate: dict[str, Any] = {"samples_per_s": setting("samples_per_s", 1.0) if "gpu" not in doubtful else 1.0}
     network: dict[str, Any] = {"model": setting("model", None), "sequence_length": setting("sequence_length", None)}
-    made: Workload | RecordedTrace | None = None
+    made: AnyWorkload | None = None
     try:
-        trace, file = setting("trace", None), setting("file", None)
-        if trace is not None:
+        trace, file, graph = setting("trace", None), setting("file", None), setting("graph", None)
+        if graph is not None:
+            made = DataflowWorkload(load_dataflow(_find(graph, folder, "graph")), batch_size or 1)
+        elif trace is not None:
             made = load_trace(_find(trace, folder, "trace"), **settings, **network)
         elif file is not None:
             made = load_workload(_find(file, folder, "file"), **settings, **rate)
@@ -155,6 +161,26 @@ def load_workload(path: Path, *, batch_size: int, **settings: Any) -> Workload:
     if problems or made is None:
         raise InputError(problems)
     return made
+
+
+def load_dataflow(path: Path) -> DataflowGraph:
+    """Return the dataflow graph in a YAML or JSON file.
+
+    Raises
+    ------
+    InputError
+        Everything that is wrong with the file.
+    """
+    if path.suffix.lower() not in (".yaml", ".yml"):
+        return load_dataflow_json(path)
+    document = read_yaml(path)
+    try:
+        graph = dataflow_from_data(document.data, path.stem)
+    except InputError as error:
+        known = [problem for problem in error.problems if not document.is_unreadable(problem.path)]
+        raise InputError([*document.problems, *(document.at((), problem) for problem in known)]) from None
+    document.checked()
+    return graph
 
 
 def _find(name: str, folder: Path | None, key: str) -> Path:

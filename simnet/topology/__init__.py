@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from simnet.topology.building import Cable, HostSpec
+from simnet.topology.edge import edge_cloud
 from simnet.topology.files import (
     TOPOLOGY_SUFFIXES,
     check_suffix,
@@ -13,6 +14,7 @@ from simnet.topology.files import (
     topology_from_graph,
 )
 from simnet.topology.model import LINK_KINDS, NODE_KINDS, CompiledTopology, Topology, compile_topology
+from simnet.topology.multicast import MulticastTree, multicast_tree
 from simnet.topology.routing import Router, ecmp_hash
 from simnet.topology.summary import bisection_bandwidth, oversubscription, summary_lines, topology_summary
 from simnet.topology.switched import dragonfly, fat_tree, leaf_spine, rail_optimised, star
@@ -26,6 +28,7 @@ __all__ = [
     "Cable",
     "CompiledTopology",
     "HostSpec",
+    "MulticastTree",
     "Router",
     "Topology",
     "bisection_bandwidth",
@@ -33,10 +36,12 @@ __all__ = [
     "compile_topology",
     "dragonfly",
     "ecmp_hash",
+    "edge_cloud",
     "fat_tree",
     "full_mesh",
     "leaf_spine",
     "load_topology_file",
+    "multicast_tree",
     "nvlink_node",
     "oversubscription",
     "rail_optimised",
@@ -51,6 +56,9 @@ __all__ = [
 
 GENERATORS: dict[str, Callable[..., Topology]] = {
     generate.__name__: generate
-    for generate in (star, leaf_spine, fat_tree, ring, torus, full_mesh, dragonfly, rail_optimised, nvlink_node)
+    for generate in (
+        *(star, leaf_spine, fat_tree, ring, torus, full_mesh, dragonfly, rail_optimised, nvlink_node),
+        edge_cloud,
+    )
 }
 """Every generator by the name that a specification calls it."""

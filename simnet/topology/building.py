@@ -131,9 +131,9 @@ class TopologyBuilder:
         self._nodes.append((name, {"kind": kind, **attributes}))
         return name
 
-    def cable(self, one: str, other: str, cable: Cable) -> None:
-        """Join two nodes by a link in each direction."""
-        self._links += [(one, other, cable.attributes), (other, one, cable.attributes)]
+    def cable(self, one: str, other: str, cable: Cable, back: Cable | None = None) -> None:
+        """Join two nodes by a link in each direction; the one back may differ."""
+        self._links += [(one, other, cable.attributes), (other, one, (back or cable).attributes)]
 
     def host(self, name: str, spec: HostSpec) -> tuple[str, ...]:
         """Add a host with all that is inside, and return the node of each NIC: without GPUs, the host."""
@@ -199,6 +199,10 @@ class Checks:
                 self.wrong(argument, f"{argument} is {value!r}", "a whole number is wanted")
             elif value < least:
                 self.wrong(argument, f"{argument} is {value}", f"at least {least} is wanted")
+
+    def rates(self, **arguments: float) -> None:
+        """Expect bandwidths that can carry something."""
+        self._quantities({argument: (value, False) for argument, value in arguments.items()})
 
     def cable(self, cable: Cable, prefix: str = "") -> None:
         """Expect a cable that can carry something."""

@@ -18,7 +18,9 @@ table, made when first needed, and a host with one attachment needs none of its 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,8 +56,22 @@ def _mix(value: int) -> int:
     return value ^ (value >> 31)
 
 
-def _choose(links: list[int], flow: int, node: int) -> int:
+_Chooser = Callable[[list[int], int], int]
+"""Takes one of several links from a node."""
+
+
+def _choose(flow: int, links: list[int], node: int) -> int:
     return links[0] if len(links) == 1 else links[(_hash_at(flow, node) * len(links)) >> 64]
+
+
+class _SeveralError(Exception):
+    """There are equal paths."""
+
+
+def _take_only(links: list[int], node: int) -> int:  # noqa: ARG001
+    if len(links) > 1:
+        raise _SeveralError
+    return links[0]
 
 
 class Router:
@@ -120,13 +136,14 @@ class Router:
         links, leave, enter = self._links, self._exit_list[source], self._entry_list[target]
         if leave >= 0 and enter >= 0 and links.target[leave] == links.source[enter]:
             return leave, enter
-        flow = _mix(self._mixed_seed ^ int(flow_key))
-        for number in range(len(self._passages)):
-            path = self._step(number).path(source, target, flow)
-            if path:
-                return tuple(path)
-        names = self.topology.compiled.node_names
-        raise InputError(Problem(f"there is no way from {names[source]!r} to {names[target]!r}", "are links missing?"))
+        return self._path(source, target, partial(_choose, _mix(self._mixed_seed ^ int(flow_key))))
+
+    def only_path(self, source: int, target: int) -> tuple[int, ...] | None:
+        """Return the same as `path`, or None where it depends on the flow."""
+        try:
+            return self._path(source, target, _take_only) if source != target else ()
+        except _SeveralError:
+            return None
 
     def paths(
         self, sources: ArrayLike, targets: ArrayLike, flow_keys: ArrayLike = 0
@@ -162,6 +179,14 @@ class Router:
         for row, path in zip(rows, found, strict=True):
             links[starts[row] : starts[row + 1]] = path
         return starts, links
+
+    def _path(self, source: int, target: int, choose: _Chooser) -> tuple[int, ...]:
+        for number in range(len(self._passages)):
+            path = self._step(number).path(source, target, choose)
+            if path:
+                return tuple(path)
+        names = self.topology.compiled.node_names
+        raise InputError(Problem(f"there is no way from {names[source]!r} to {names[target]!r}", "are links missing?"))
 
     def _step(self, number: int) -> _Step:
         """Return a step, made at first need; the later ones seldom are needed."""
@@ -224,7 +249,7 @@ class _Step:
         self._insides: dict[int, dict[int, int]] = {}
         self._exits: dict[int, list[int]] = {}
 
-    def path(self, source: int, target: int, flow: int) -> list[int]:
+    def path(self, source: int, target: int, choose: _Chooser) -> list[int]:
         """Return a shortest path; empty where there is none."""
         entry = self._entry(target)
         table = self._table(entry)
@@ -235,15 +260,15 @@ class _Step:
         path: list[int] = []
         node = source
         if distance < within:
-            link = _choose(leave, flow, source)
-            self._walk_inside(source, self._inside(self._links.source[link]), flow, path)
+            link = choose(leave, source)
+            self._walk_inside(source, self._inside(self._links.source[link]), choose, path)
             path.append(link)
             node = self._links.target[link]
             while node not in entry.inside:
-                link = _choose(self._onward(node, entry, table), flow, node)
+                link = choose(self._onward(node, entry, table), node)
                 path.append(link)
                 node = self._links.target[link]
-        self._walk_inside(node, entry.inside, flow, path)
+        self._walk_inside(node, entry.inside, choose, path)
         return path
 
     def _leave(self, source: int, entry: _Entry, table: DistanceTable) -> tuple[int, list[int]]:
@@ -277,13 +302,13 @@ class _Step:
         offset = next(offset for place, offset in entry.offsets if place == node)
         return enter + table.next_links(node) if offset == table.distance(node) else table.next_links(node)
 
-    def _walk_inside(self, node: int, inside: dict[int, int], flow: int, path: list[int]) -> None:
+    def _walk_inside(self, node: int, inside: dict[int, int], choose: _Chooser, path: list[int]) -> None:
         """Go on to the node of distance 0 without leaving the machine."""
         links = self._links
         while inside[node]:
             onward = inside[node] - LINK
             options = [link for link in links.out.at(node) if self._onward_inside(links.target[link], inside) == onward]
-            link = _choose(options, flow, node)
+            link = choose(options, node)
             path.append(link)
             node = links.target[link]
 

@@ -12,10 +12,10 @@ from simnet.traffic.all_reduce import (
 )
 from simnet.traffic.check import goal_faults, prove
 from simnet.traffic.collectives import COLLECTIVES, Algorithm, Collective
-from simnet.traffic.composing import Phase, add_phases
+from simnet.traffic.composing import Phase, add_phases, repeated
 from simnet.traffic.counting import Counts, Steps, count, message_steps
+from simnet.traffic.dataflow import DataflowEdge, DataflowOperation, dataflow_step
 from simnet.traffic.deadlock import check_deadlock
-from simnet.traffic.point_to_point import direct_all_to_all, pairwise_all_to_all, ring_send_recv
 from simnet.traffic.flat_all_reduce import (
     butterfly_all_reduce,
     double_tree_all_reduce,
@@ -25,8 +25,12 @@ from simnet.traffic.flat_all_reduce import (
     star_all_reduce,
     tree_all_reduce,
 )
-from simnet.traffic.goals import Goal, all_reduce_goal
-from simnet.traffic.parameter_server import parameter_server_push_pull
+from simnet.traffic.formulas import FORMULAS, Formula, VolumeRow, volume_table
+from simnet.traffic.goals import Goal, all_reduce_goal, broadcast_goal, reduce_goal
+from simnet.traffic.parameter_server import aggregator_count, parameter_server_push_pull
+from simnet.traffic.parent_tree import broadcast_down, reduce_up, tree_of_parents_all_reduce
+from simnet.traffic.pipeline import Segment, Stage, pipeline_step
+from simnet.traffic.point_to_point import direct_all_to_all, pairwise_all_to_all, ring_send_recv
 from simnet.traffic.rooted import chain_broadcast, chain_reduce, tree_broadcast, tree_reduce
 from simnet.traffic.scatter_gather import (
     direct_all_gather,
@@ -37,18 +41,25 @@ from simnet.traffic.scatter_gather import (
     ring_reduce_scatter,
 )
 from simnet.traffic.schedule import Dependencies, Kind, Operations, Partition, Schedule, ScheduleBuilder, Until
+from simnet.traffic.spark_map_reduce import SPARK_BLOCK_BYTES, map_reduce, tree_aggregate_rounds
+from simnet.traffic.step import Step
 from simnet.traffic.validation import describe_operation, validate_schedule
 
 __all__ = [
     "ALL_REDUCE",
     "COLLECTIVES",
+    "FORMULAS",
     "LEADER_PAIRS",
     "SLICE_PAIRS",
+    "SPARK_BLOCK_BYTES",
     "Algorithm",
     "AllReduce",
     "Collective",
     "Counts",
+    "DataflowEdge",
+    "DataflowOperation",
     "Dependencies",
+    "Formula",
     "Goal",
     "Kind",
     "Operations",
@@ -56,15 +67,23 @@ __all__ = [
     "Phase",
     "Schedule",
     "ScheduleBuilder",
+    "Segment",
+    "Stage",
+    "Step",
     "Steps",
     "Until",
+    "VolumeRow",
     "add_phases",
+    "aggregator_count",
     "all_reduce_goal",
+    "broadcast_down",
+    "broadcast_goal",
     "butterfly_all_reduce",
     "chain_broadcast",
     "chain_reduce",
     "check_deadlock",
     "count",
+    "dataflow_step",
     "describe_operation",
     "direct_all_gather",
     "direct_all_to_all",
@@ -75,19 +94,27 @@ __all__ = [
     "halving_doubling_all_reduce",
     "halving_reduce_scatter",
     "hierarchical_all_reduce",
+    "map_reduce",
     "mesh_all_reduce",
     "message_steps",
     "pairwise_all_to_all",
     "parameter_server_push_pull",
+    "pipeline_step",
     "prove",
+    "reduce_goal",
+    "reduce_up",
+    "repeated",
     "ring_all_gather",
     "ring_all_reduce",
     "ring_reduce_scatter",
     "ring_send_recv",
     "star_all_reduce",
     "torus_all_reduce",
+    "tree_aggregate_rounds",
     "tree_all_reduce",
     "tree_broadcast",
+    "tree_of_parents_all_reduce",
     "tree_reduce",
     "validate_schedule",
+    "volume_table",
 ]

@@ -72,13 +72,13 @@ def goal_faults(schedule: Schedule, goal: Goal, *, executions: int = 4, seed: in
     """
     validate_schedule(schedule)
     check_deadlock(schedule)
-    firings = unfold(schedule, _MOST_FIRINGS)
-    faults = list(_race_faults(schedule, firings, goal))
+    events = _write_out(schedule)
+    faults = list(_race_faults(schedule, events, goal))
     random = np.random.Generator(np.random.PCG64(seed))
     delays: list[Callable[[], float]] = [lambda: 1.0]
     delays += [lambda: float(10 ** random.uniform(-3, 3))] * executions
     for delay in delays:
-        counts = _execute(schedule, firings, goal, delay)
+        counts = _execute(schedule, events, goal, delay)
         faults += [fault for fault in _result_faults(counts, goal) if fault not in faults]
     if len(faults) > _SHOWN:
         faults[_SHOWN - 1 :] = [f"and {len(faults) - _SHOWN + 1} more"]
@@ -103,25 +103,69 @@ def _result_faults(counts: Integers, goal: Goal) -> Iterator[str]:
         yield f"rank {rank} ends with chunk {chunk} that counts {' and '.join(off)}"
 
 
-def _carried(schedule: Schedule, firings: Unfolding, node: int) -> range:
-    """Return the chunks that a firing of a send carries."""
-    operation = int(firings.operation[node])
-    width = int(schedule.operations.chunk_width[operation])
-    if width == 0:
-        return range(0)
-    first = schedule.chunk(operation, int(firings.number[node]))
-    return range(first, first + width)
+class _Events(NamedTuple):
+    """A schedule written out firing by firing, in plain lists with an entry for each firing.
+
+    Attributes
+    ----------
+    firings : the same as arrays
+    operation, source, target : of which operation each firing is one, and from whom to whom
+    is_send, adds : whether it sends, and whether what it brings is added
+    first_chunk, end_chunk : the chunks that it carries, from the one to before the other
+    merged_by : the firing of the calculation that merges what it brought; -1 where there is none
+    followed : whether another firing of the same operation comes next
+    drained, delivered : the firings that wait for it to have drained, and to be over
+    missing : for how many things each waits: its dependencies, its rank to join, the firing before it to drain
+    """
+
+    firings: Unfolding
+    operation: list[int]
+    source: list[int]
+    target: list[int]
+    is_send: list[bool]
+    adds: list[bool]
+    first_chunk: list[int]
+    end_chunk: list[int]
+    merged_by: list[int]
+    followed: list[bool]
+    drained: list[list[int]]
+    delivered: list[list[int]]
+    missing: list[int]
 
 
-def _merging(schedule: Schedule, firings: Unfolding, node: int) -> int:
-    """Return the firing of the calculation that merges what a firing of a send brought, or -1."""
-    by = int(schedule.operations.merged_by[firings.operation[node]])
-    if by < 0:
-        return -1
-    return int(firings.first[by]) + min(int(firings.number[node]), int(schedule.operations.repeat[by]) - 1)
+def _write_out(schedule: Schedule) -> _Events:
+    """Write a schedule out; see `_Events`."""
+    ops = schedule.operations
+    firings = unfold(schedule, _MOST_FIRINGS)
+    operation, number = firings.operation, firings.number
+    total = len(operation)
+    is_send = ops.kind[operation] == Kind.SEND
+    turned = ops.chunk_first[operation] + number * ops.chunk_step[operation]
+    first = ops.chunk_offset[operation] + turned % np.maximum(ops.chunk_modulus[operation], 1)
+    width = np.where(is_send, ops.chunk_width[operation], 0)
+    by = np.where(is_send, ops.merged_by[operation], -1)
+    merged_by = np.where(by < 0, -1, firings.first[by] + np.minimum(number, ops.repeat[by] - 1))
+    waiting: dict[int, list[list[int]]] = {until: [[] for _ in range(total)] for until in Until}
+    for a, b, until in zip(firings.before.tolist(), firings.after.tolist(), firings.until.tolist(), strict=True):
+        waiting[until][a].append(b)
+    return _Events(
+        firings,
+        operation.tolist(),
+        ops.source[operation].tolist(),
+        ops.target[operation].tolist(),
+        is_send.tolist(),
+        (number < ops.reduce_firings[operation]).tolist(),
+        first.tolist(),
+        (first + width).tolist(),
+        merged_by.tolist(),
+        (number + 1 < ops.repeat[operation]).tolist(),
+        waiting[Until.DRAINED],
+        waiting[Until.DELIVERED],
+        (np.bincount(firings.after, minlength=total) + 1 + (number > 0)).tolist(),
+    )
 
 
-def _execute(schedule: Schedule, firings: Unfolding, goal: Goal, delay: Callable[[], float]) -> Integers:
+def _execute(schedule: Schedule, events: _Events, goal: Goal, delay: Callable[[], float]) -> Integers:
     """Run the schedule with a delay drawn for each event; return what all buffers hold at the end.
 
     Returns
@@ -129,71 +173,63 @@ def _execute(schedule: Schedule, firings: Unfolding, goal: Goal, delay: Callable
     array of int, shape (ranks, chunks, ranks + 1)
         How often what each rank put in counts in each chunk of each rank; last, how often what the memory held before.
     """
-    ops = schedule.operations
     counts = np.zeros((schedule.ranks, schedule.partition.chunks, schedule.ranks + 1), dtype=np.int64)
     if not goal.zeros:
         counts[..., -1] = ~goal.contributes
-    total = len(firings.operation)
-    operation, number = firings.operation.tolist(), firings.number.tolist()
-    source, target, is_send = ops.source.tolist(), ops.target.tolist(), (ops.kind == Kind.SEND).tolist()
-    adds = [number[node] < ops.reduce_firings[operation[node]] for node in range(total)]
-    after: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for a, b, until in zip(firings.before.tolist(), firings.after.tolist(), firings.until.tolist(), strict=True):
-        after[a, until].append(b)
-    # Besides its dependencies, a firing waits for its rank to join and for the firing before it to drain.
-    missing = np.bincount(firings.after, minlength=total) + 1 + (firings.number > 0)
+    missing = events.missing.copy()
     carried: dict[int, Integers] = {}
     kept: dict[int, list[int]] = defaultdict(list)
-    last_delivery = [0.0] * len(ops)
-    of_rank: dict[int, list[int]] = defaultdict(list)
-    for node in range(total):
-        of_rank[source[operation[node]]].append(node)
-    events: list[tuple[float, int, str, int]] = []
+    last_delivery = [0.0] * len(schedule.operations)
+    of_rank: list[list[int]] = [[] for _ in range(schedule.ranks)]
+    for node, rank in enumerate(events.source):
+        of_rank[rank].append(node)
+    queue: list[tuple[float, int, int, int]] = []
     order = itertools.count()
-
-    def soon(now: float, what: str, which: int) -> None:
-        heapq.heappush(events, (now, next(order), what, which))
+    join, start, drain, deliver = range(4)
 
     def met(now: float, nodes: Iterable[int]) -> None:
         for node in nodes:
             missing[node] -= 1
             if not missing[node]:
-                soon(now + delay(), "start", node)
+                heapq.heappush(queue, (now + delay(), next(order), start, node))
 
     def merge(node: int) -> None:
-        rank, chunks = target[operation[node]], list(_carried(schedule, firings, node))
-        if adds[node]:
-            counts[rank, chunks] += carried[node]
+        held = counts[events.target[node], events.first_chunk[node] : events.end_chunk[node]]
+        if events.adds[node]:
+            held += carried[node]
         else:
-            counts[rank, chunks] = carried[node]
+            held[:] = carried[node]
 
     for rank in range(schedule.ranks):
-        soon(delay(), "join", rank)
-    while events:
-        now, _, what, which = heapq.heappop(events)
-        if what == "join":
-            counts[which, :, which] += goal.contributes[which]
-            met(now, of_rank[which])
+        heapq.heappush(queue, (delay(), next(order), join, rank))
+    while queue:
+        now, _, what, node = heapq.heappop(queue)
+        if what == join:
+            counts[node, :, node] += goal.contributes[node]
+            met(now, of_rank[node])
             continue
-        node, op = which, operation[which]
-        if what == "start" and is_send[op]:
-            carried[node] = counts[source[op], list(_carried(schedule, firings, node))]
-            soon(now + delay(), "drain", node)
-        elif what in ("start", "drain"):
-            following = [node + 1] if node + 1 < total and operation[node + 1] == op else []
-            met(now, after[node, Until.DRAINED] + following)
+        sends = events.is_send[node]
+        if what == start and sends:
+            read = counts[events.source[node], events.first_chunk[node] : events.end_chunk[node]]
+            carried[node] = read.copy()
+            heapq.heappush(queue, (now + delay(), next(order), drain, node))
+        elif what != deliver:
+            op = events.operation[node]
+            met(now, events.drained[node])
+            if events.followed[node]:
+                met(now, (node + 1,))
             # Deliveries of one operation do not overtake each other.
-            last_delivery[op] = max(last_delivery[op], now + delay() if is_send[op] else now)
-            soon(last_delivery[op], "deliver", node)
+            last_delivery[op] = max(last_delivery[op], now + delay() if sends else now)
+            heapq.heappush(queue, (last_delivery[op], next(order), deliver, node))
         else:
-            by = _merging(schedule, firings, node) if is_send[op] else -1
+            by = events.merged_by[node]
             if by >= 0:
                 kept[by].append(node)
-            elif is_send[op]:
+            elif sends:
                 merge(node)
-            for waiting in kept.pop(node, []):
+            for waiting in kept.pop(node, ()):
                 merge(waiting)
-            met(now, after[node, Until.DELIVERED])
+            met(now, events.delivered[node])
     return counts
 
 
@@ -206,25 +242,24 @@ class _Use(NamedTuple):
     node: int
 
 
-def _race_faults(schedule: Schedule, firings: Unfolding, goal: Goal) -> Iterator[str]:
+def _race_faults(schedule: Schedule, events: _Events, goal: Goal) -> Iterator[str]:
     """Return the uses of a chunk that no dependency puts into an order, and messages merged before they are there."""
-    ops = schedule.operations
-    is_send = ops.kind[firings.operation] == Kind.SEND
+    firings = events.firings
     total = len(firings.operation)
     earlier = _earlier_events(schedule, firings)
     uses: dict[tuple[int, int], list[_Use]] = defaultdict(list)
     for rank, chunk in np.argwhere(goal.contributes).tolist():
         uses[rank, chunk].append(_Use(3 * total + rank, 3 * total + rank, "adds to", -1))
-    for node in np.flatnonzero(is_send).tolist():
-        op = int(firings.operation[node])
-        by = _merging(schedule, firings, node)
+    for node in np.flatnonzero(events.is_send).tolist():
+        by = events.merged_by[node]
         merged = 3 * node + 2 if by < 0 else 3 * by + 2
         if by >= 0 and not earlier[merged] >> (3 * node + 2) & 1:
             yield f"{_message(schedule, firings, node)} may be merged before it is delivered"
-        kind = "adds to" if firings.number[node] < ops.reduce_firings[op] else "replaces"
-        for chunk in _carried(schedule, firings, node):
-            uses[int(ops.source[op]), chunk].append(_Use(3 * node, 3 * node + 1, "reads", node))
-            uses[int(ops.target[op]), chunk].append(_Use(merged, merged, kind, node))
+        read = _Use(3 * node, 3 * node + 1, "reads", node)
+        changed = _Use(merged, merged, "adds to" if events.adds[node] else "replaces", node)
+        for chunk in range(events.first_chunk[node], events.end_chunk[node]):
+            uses[events.source[node], chunk].append(read)
+            uses[events.target[node], chunk].append(changed)
     for (rank, chunk), of_chunk in sorted(uses.items()):
         for place, one in enumerate(of_chunk):
             for other in of_chunk[:place]:

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any
 
 from simnet.traffic.all_reduce import ALL_REDUCE, near_square
-from simnet.traffic.point_to_point import direct_all_to_all, pairwise_all_to_all, ring_send_recv
 from simnet.traffic.goals import (
     Goal,
     all_gather_goal,
@@ -19,6 +18,7 @@ from simnet.traffic.goals import (
     reduce_scatter_goal,
     send_recv_goal,
 )
+from simnet.traffic.point_to_point import direct_all_to_all, pairwise_all_to_all, ring_send_recv
 from simnet.traffic.rooted import chain_broadcast, chain_reduce, tree_broadcast, tree_reduce
 from simnet.traffic.scatter_gather import (
     direct_all_gather,

@@ -4,6 +4,9 @@ A rank takes part in its next phase, sending or receiving, when all that it sent
 phases before is over: lockstep at the receiver, as with the rounds of `simnet.traffic.patterns`. So what each phase is
 proven to do may be taken for granted in the next, and phases of ranks that have nothing to do with each other do not
 wait for each other.
+
+A schedule that happens over and over, as the all-reduce of activations does with each micro-batch, is written out once,
+firing by firing, and then repeated as a whole: `repeated`.
 """
 
 from __future__ import annotations
@@ -15,10 +18,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from simnet.traffic.graph import unfold
 from simnet.traffic.patterns import let_follow
-from simnet.traffic.schedule import Integers, Kind, Schedule, ScheduleBuilder
+from simnet.traffic.schedule import Integers, Kind, Schedule, ScheduleBuilder, Until
 
-__all__ = ["Phase", "add_phases"]
+__all__ = ["Phase", "PlacedPart", "add_phases", "follow_ranks", "join_ranks", "place_part", "repeated"]
+
+_MOST_FIRINGS = 1_000_000
 
 
 # Compared by identity, as schedules are.
@@ -44,7 +50,7 @@ class Phase:
     factor: int = 1
 
 
-class _Placed(NamedTuple):
+class PlacedPart(NamedTuple):
     """Operations of the whole: their indices, ranks, and how often each fires."""
 
     operation: Integers
@@ -66,19 +72,84 @@ def add_phases(build: ScheduleBuilder, phases: Sequence[Phase]) -> None:
     phases : sequence of Phase
     """
     ended = np.full(build.ranks, -1)
-    placed: _Placed | None = None
+    placed: PlacedPart | None = None
     for phase in phases:
         if not len(phase.part.operations):
             continue
         if placed is not None:
-            ended = _join(build, placed, ended)
-        placed = _place(build, phase)
-        let_follow(build, ended[placed.source], placed.operation)
-        apart = placed.target != placed.source
-        let_follow(build, ended[placed.target[apart]], placed.operation[apart])
+            ended = join_ranks(build, placed, ended)
+        placed = place_part(build, phase)
+        follow_ranks(build, placed, ended)
 
 
-def _place(build: ScheduleBuilder, phase: Phase) -> _Placed:
+def repeated(schedule: Schedule, times: int) -> Schedule:
+    """Return a small schedule in which every operation fires once for each time that all of the given one happens.
+
+    Each firing of the given schedule becomes an operation that fires `times` times: firing j is part of the j-th
+    repetition. Within a repetition all is as given. Of its neighbours it knows only that an operation fires one by one:
+    whoever puts it into a larger schedule lets ranks wait between repetitions; see `follow_ranks` and `join_ranks`.
+    Sends have the sizes of the given ones but carry no chunks, so that nothing can be proven of what they do to data;
+    it is proven of the given schedule.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        One of at most 1 million firings.
+    times : int
+
+    Returns
+    -------
+    Schedule
+        As many operations as the given one has firings.
+    """
+    ops = schedule.operations
+    firings = unfold(schedule, _MOST_FIRINGS)
+    operation, number = firings.operation, firings.number
+    build = ScheduleBuilder(schedule.name, schedule.ranks, schedule.partition)
+    index = np.full(len(operation), -1)
+    kind = ops.kind[operation]
+    calc, memory, send = (np.flatnonzero(kind == which) for which in (Kind.CALC, Kind.MEMORY, Kind.SEND))
+    of = operation[calc]
+    index[calc] = build.calc(ops.source[of], ops.seconds[of], stream=ops.stream[of], repeat=times)
+    of = operation[memory]
+    index[memory] = build.memory(ops.source[of], ops.fixed_bytes[of], repeat=times)
+    of = operation[send]
+    sizes = [schedule.firing_bytes(*pair) for pair in zip(of.tolist(), number[send].tolist(), strict=True)]
+    index[send] = build.send(
+        ops.source[of],
+        ops.target[of],
+        repeat=times,
+        width=0,
+        fixed_bytes=np.array(sizes, dtype=np.float64),
+        reduce=np.where(number[send] < ops.reduce_firings[of], times, 0),
+    )
+    later = np.flatnonzero(number > 0)
+    build.depend(index[later - 1], index[later], until=Until.DRAINED)
+    build.depend(
+        index[firings.before],
+        index[firings.after],
+        until=firings.until,
+        delay_s=schedule.dependencies.delay_s[firings.dependency],
+    )
+    return build.schedule(joint=schedule.joint)
+
+
+def follow_ranks(build: ScheduleBuilder, placed: PlacedPart, ended: Integers) -> None:
+    """Let operations wait for one of each rank at either end.
+
+    Parameters
+    ----------
+    build : ScheduleBuilder
+    placed : PlacedPart
+    ended : array of int, shape (ranks,)
+        The operation of each rank that is waited for, by its firing of the same number; -1 where there is none.
+    """
+    let_follow(build, ended[placed.source], placed.operation)
+    apart = placed.target != placed.source
+    let_follow(build, ended[placed.target[apart]], placed.operation[apart])
+
+
+def place_part(build: ScheduleBuilder, phase: Phase) -> PlacedPart:
     """Add all copies of a schedule."""
     ops, deps, factor = phase.part.operations, phase.part.dependencies, phase.factor
     ranks = np.atleast_2d(np.asarray(phase.ranks))
@@ -89,9 +160,9 @@ def _place(build: ScheduleBuilder, phase: Phase) -> _Placed:
     index[:, calc] = build.calc(
         source[:, calc], ops.seconds[calc], stream=ops.stream[calc], repeat=ops.repeat[calc]
     ).reshape(copies, -1)
-    index[:, memory] = build.memory(
-        source[:, memory], ops.fixed_bytes[memory], repeat=ops.repeat[memory]
-    ).reshape(copies, -1)
+    index[:, memory] = build.memory(source[:, memory], ops.fixed_bytes[memory], repeat=ops.repeat[memory]).reshape(
+        copies, -1
+    )
     merged_by = ops.merged_by[send]
     index[:, send] = build.send(
         source[:, send],
@@ -109,24 +180,26 @@ def _place(build: ScheduleBuilder, phase: Phase) -> _Placed:
     build.depend(
         index[:, deps.before], index[:, deps.after], offset=deps.offset, until=deps.until, delay_s=deps.delay_s
     )
-    return _Placed(index.ravel(), source.ravel(), target.ravel(), np.tile(ops.repeat, copies))
+    return PlacedPart(index.ravel(), source.ravel(), target.ravel(), np.tile(ops.repeat, copies))
 
 
-def _join(build: ScheduleBuilder, placed: _Placed, ended: Integers) -> Integers:
+def join_ranks(build: ScheduleBuilder, placed: PlacedPart, ended: Integers, *, times: int = 1) -> Integers:
     """Add a calculation for each rank that takes part, at whose end it is through; return those of all ranks.
 
     Parameters
     ----------
     build : ScheduleBuilder
-    placed : _Placed
+    placed : PlacedPart
     ended : array of int, shape (ranks,)
         The same of earlier phases, for ranks that have no part in this one; -1 where there is none.
+    times : int
+        How often the calculation fires: once, after all firings, or after each firing of `repeated` ones.
     """
     ended = ended.copy()
     rank = np.unique(np.concatenate([placed.source, placed.target]))
-    ended[rank] = build.calc(rank)
+    ended[rank] = build.calc(rank, repeat=times)
     apart = placed.target != placed.source
     index = np.concatenate([placed.operation, placed.operation[apart]])
     after = ended[np.concatenate([placed.source, placed.target[apart]])]
-    build.depend(index, after, offset=1 - np.concatenate([placed.repeat, placed.repeat[apart]]))
+    build.depend(index, after, offset=times - np.concatenate([placed.repeat, placed.repeat[apart]]))
     return ended

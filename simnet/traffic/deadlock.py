@@ -86,14 +86,20 @@ def _play(schedule: Schedule, among: NDArray[np.bool_]) -> Integers:
     deps, repeat = schedule.dependencies, schedule.operations.repeat
     rows = np.flatnonzero(among)
     before, after, offset = deps.before[rows], deps.after[rows], deps.offset[rows]
-    done = np.zeros_like(repeat)
-    while True:
-        allowed = np.where(done[before] >= repeat[before], repeat[after], done[before] + offset)
-        able = repeat.copy()
-        np.minimum.at(able, after, np.maximum(allowed, 0))
-        if (able <= done).all():
-            return done
-        done = np.maximum(done, able)
+    outward, inward = adjacency(len(repeat), before), adjacency(len(repeat), after)
+    done, able = np.zeros_like(repeat), np.zeros_like(repeat)
+    # Only what waits for an operation that has just fired may be able to fire more often than before.
+    some = np.arange(len(repeat))
+    while some.size:
+        edges = inward.leaving(some)
+        waited, waiting = before[edges], after[edges]
+        allowed = np.where(done[waited] >= repeat[waited], repeat[waiting], done[waited] + offset[edges])
+        able[some] = repeat[some]
+        np.minimum.at(able, waiting, np.maximum(allowed, 0))
+        fired = some[able[some] > done[some]]
+        done[fired] = able[fired]
+        some = np.unique(after[outward.leaving(fired)])
+    return done
 
 
 def _waited(schedule: Schedule, rows: Integers, k: Integers) -> Integers:

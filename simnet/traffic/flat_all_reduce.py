@@ -31,8 +31,8 @@ from simnet.traffic.patterns import (
     require_positive,
     require_rank,
 )
-from simnet.traffic.schedule import Integers, Schedule, ScheduleBuilder, Until
-from simnet.traffic.trees import binary_tree, down_along, down_tree, in_order_tree, up_along, up_tree
+from simnet.traffic.schedule import Schedule, Until
+from simnet.traffic.trees import binary_tree, down_tree, in_order_tree, up_and_down, up_tree
 
 __all__ = [
     "butterfly_all_reduce",
@@ -187,7 +187,7 @@ def tree_all_reduce(
     if shape == "binomial":
         down_tree(build, up_tree(build))
     else:
-        _up_and_down(build, binary_tree(ranks), np.arange(ranks), chunks)
+        up_and_down(build, binary_tree(ranks), np.arange(ranks), chunks=chunks)
     return build.schedule(joint=True)
 
 
@@ -221,14 +221,8 @@ def double_tree_all_reduce(
     parent, number = in_order_tree(ranks), np.arange(1, ranks + 1)
     second = ranks - number if ranks % 2 == 0 else number % ranks
     for tree, rank in enumerate((number - 1, second)):
-        _up_and_down(build, parent, rank, chunks, offset=tree * chunks)
+        up_and_down(build, parent, rank, chunks=chunks, offset=tree * chunks)
     return build.schedule(joint=True)
-
-
-def _up_and_down(build: ScheduleBuilder, parent: Integers, rank: Integers, chunks: int, offset: int = 0) -> None:
-    """Sum a range of chunks at the root of a tree and spread the sum."""
-    up = up_along(build, parent, rank, chunks=chunks, offset=offset)
-    down_along(build, parent, rank, chunks=chunks, offset=offset, after=up)
 
 
 def butterfly_all_reduce(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:

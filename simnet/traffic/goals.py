@@ -74,14 +74,17 @@ def all_gather_goal(schedule: Schedule) -> Goal:
     return Goal(_own(schedule), _whole(schedule))
 
 
-def broadcast_goal(schedule: Schedule, root: int = 0) -> Goal:
-    """Return the goal that all ranks get the buffer of the root."""
-    return Goal(_whole(schedule, [root]), _whole(schedule))
+def broadcast_goal(schedule: Schedule, root: int = 0, holders: Sequence[int] | None = None) -> Goal:
+    """Return the goal that all ranks get the buffer of the root, or all `holders` where these are given."""
+    return Goal(_whole(schedule, [root]), _whole(schedule, holders))
 
 
-def reduce_goal(schedule: Schedule, root: int = 0) -> Goal:
-    """Return the goal that the root gets the sum of all buffers."""
-    return Goal(_whole(schedule), _whole(schedule, [root]))
+def reduce_goal(schedule: Schedule, root: int = 0, contributors: Sequence[int] | None = None) -> Goal:
+    """Return the goal that the root gets the sum of all buffers, or of those of the `contributors`.
+
+    Those who do not contribute start with zeros.
+    """
+    return Goal(_whole(schedule, contributors), _whole(schedule, [root]), zeros=contributors is not None)
 
 
 def all_to_all_goal(schedule: Schedule) -> Goal:

@@ -138,6 +138,7 @@ class Unfolding(NamedTuple):
     first : firings of operation i are nodes ``first[i] .. first[i + 1] - 1``
     operation, number : which operation and which of its firings a node is
     before, after, until : the dependencies between firings; `until` as in `simnet.traffic.schedule.Dependencies`
+    dependency : of which dependency of the schedule each of them is one
     """
 
     first: Integers
@@ -146,6 +147,7 @@ class Unfolding(NamedTuple):
     before: Integers
     after: Integers
     until: NDArray[np.int8]
+    dependency: Integers
 
 
 def unfold(schedule: Schedule, most: int) -> Unfolding:
@@ -183,4 +185,5 @@ def unfold(schedule: Schedule, most: int) -> Unfolding:
         first[deps.before[which]] + waited,
         first[deps.after[which]] + firing,
         deps.until[which],
+        which,
     )

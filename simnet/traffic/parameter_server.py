@@ -1,48 +1,201 @@
-"""The parameter server: workers push gradients to servers and pull what has become of them."""
+"""The parameter server: workers push gradients to servers and pull what has become of them.
+
+References
+----------
+.. [1] M. Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014.
+.. [2] Y. Jiang et al., "A unified architecture for accelerating distributed DNN training in heterogeneous GPU/CPU
+   clusters", OSDI 2020 (BytePS): what summing and updating on the CPUs of servers costs.
+.. [3] L. Mai, C. Hong, P. Costa, "Optimizing network performance in distributed machine learning", HotCloud 2015:
+   trees of servers.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from simnet.traffic.schedule import Partition, Schedule, ScheduleBuilder
+from simnet.traffic.schedule import Integers, Partition, Schedule, ScheduleBuilder
 
-__all__ = ["parameter_server_push_pull"]
+__all__ = ["aggregator_count", "parameter_server_push_pull"]
+
+
+class _Costs(NamedTuple):
+    """What the side of the servers takes; see `parameter_server_push_pull`."""
+
+    aggregate_s_per_byte: float
+    update_s_per_byte: float
+    cores: int
+    memory_accesses: float
 
 
 def parameter_server_push_pull(
-    workers: int, servers: int, elements: int, element_bytes: float, *, divisible: bool = False
+    workers: int,
+    servers: int,
+    elements: int,
+    element_bytes: float,
+    *,
+    divisible: bool = False,
+    only: int | None = None,
+    fan_in: int | None = None,
+    aggregate_s_per_byte: float = 0.0,
+    update_s_per_byte: float = 0.0,
+    cores: int = 1,
+    memory_accesses: float = 0.0,
 ) -> Schedule:
     """One synchronous round: every worker pushes its buffer, the servers sum, every worker pulls the sum.
 
     The buffer is cut into one contiguous shard a server. A server answers when all workers have pushed its shard; the
     shards do not wait for each other. Servers contribute nothing themselves.
 
-    Steps 2; messages 2WM for W workers and M servers; a worker sends S, a server WS/M.
+    Steps 2; messages 2WM for W workers and M servers; a worker sends S, a server WS/M; 2WS in all.
     Time on an uncontended star with equal shards 2(max(W/M, 1) S/B + p): with one server 2(WS/B + p), from M = W on
-    the links of the workers are the bottleneck. M. Li et al., "Scaling distributed machine learning with the parameter
-    server", OSDI 2014.
+    the links of the workers are the bottleneck [1]_. If each of as many servers as workers is on the node of a worker,
+    the shard that this worker has of it does not leave the node: 2(W - 1)S travel, as in a ring.
+
+    *Tree of servers* [3]_: workers in groups of F push to an aggregator each, these in groups of F to one each, and so
+    on until at most F are left, which push to the servers, the roots; what is pulled comes down the same way. With L
+    levels of A aggregators in all:
+    Steps 2(L + 1); messages 2(W + A)M; a worker sends S, an aggregator with c below it (c + 1)S, a root k S/M for the k
+    on top; 2(W + A)S in all. Time for W = k F^L with equal shards 2((L F + max(k/M, 1))S/B + (L + 1)p): each level
+    shares the links into its aggregators among F, at the top there are k to share the link of each root, which carries
+    k S/M instead of WS/M.
+
+    *Servers that compute* [2]_: each push of b bytes takes ``b aggregate_s_per_byte`` of one of the cores, and then the
+    memory; when all have been added, the update takes ``b update_s_per_byte`` of a core, and the memory. With one
+    server of c cores, to which all pushes come at once, and no limit to its memory, the time becomes
+    2(WS/B + p) + ceil(W/c)S ``aggregate_s_per_byte`` + S ``update_s_per_byte``.
 
     Parameters
     ----------
     workers, servers : int
-        Ranks 0 .. W - 1 are the workers, W .. W + M - 1 the servers.
+        Ranks 0 .. W - 1 are the workers, W .. W + M - 1 the servers, then come the aggregators, level by level from
+        those next to the workers on.
     elements : int
         Elements in the buffer.
     element_bytes : float
         Size of one element [bytes].
     divisible : bool
         Cut elements too, so that shards are exactly equal.
+    only : int
+        The whole buffer goes to this one of the servers, counted from 0, and the others have no part: all formulas with
+        M = 1. By default it is cut.
+    fan_in : int
+        F, at least 2; by default all workers push to the servers themselves, as they do where W <= F.
+    aggregate_s_per_byte, update_s_per_byte : float
+        Time of one core for each byte that is added, and for each byte of the shard that is updated [s].
+    cores : int
+        Of each server and aggregator. Those that add to one shard take turns; so do updates of different shards.
+    memory_accesses : float
+        How often each byte that is added or updated is read or written in the memory of the host.
+
+    Raises
+    ------
+    ValueError
+        Numbers that are too small, or a server that does not exist.
     """
     if workers < 1 or servers < 1:
         raise ValueError(f"a parameter server needs at least one worker and one server: {workers}, {servers}")
-    partition = Partition(elements, element_bytes, servers, divisible)
-    build = ScheduleBuilder("parameter server push and pull", workers + servers, partition)
-    summed = build.calc(workers + np.arange(servers))
-    # Each worker begins with another shard, so that no server is everybody's first.
-    worker = np.repeat(np.arange(workers), servers)
-    shard = (worker + np.tile(np.arange(servers), workers)) % servers
-    push = build.send(worker, workers + shard, chunk=shard, reduce=1)
-    pull = build.send(workers + shard, worker, chunk=shard)
-    build.depend(push, summed[shard])
-    build.depend(summed[shard], pull)
+    if only is not None and not 0 <= only < servers:
+        raise ValueError(f"the only server is one of 0 .. {servers - 1}: {only}")
+    costs = _Costs(aggregate_s_per_byte, update_s_per_byte, cores, memory_accesses)
+    if min(costs) < 0 or cores < 1:
+        raise ValueError(f"a server has at least one core and costs of 0 or more: {costs}")
+    shards = servers if only is None else 1
+    first_root = workers + (only or 0)
+    levels = _aggregators(workers, fan_in)
+    build = ScheduleBuilder(
+        "parameter server push and pull",
+        workers + servers + sum(levels),
+        Partition(elements, element_bytes, shards, divisible),
+    )
+    # Who pushes on each level, from the workers on; last, by shard, the roots.
+    first, pushing = workers + servers, [np.arange(workers)]
+    for size in levels:
+        pushing.append(first + np.arange(size))
+        first += size
+    summed = np.full((len(pushing[0]), shards), -1)
+    updated = _updates(build, costs, first_root + np.arange(shards))
+    pushes = []
+    for below, above in zip(pushing, [*pushing[1:], None], strict=True):
+        # Each begins with another shard, so that no server is everybody's first.
+        place = np.repeat(np.arange(len(below)), shards)
+        shard = (place + np.tile(np.arange(shards), len(below))) % shards
+        if above is None or fan_in is None:
+            target, following = first_root + shard, updated[0][shard]
+        else:
+            sums = build.calc(np.repeat(above, shards)).reshape(-1, shards)
+            target, following = above[place // fan_in], sums[place // fan_in, shard]
+        push = _push(build, costs, below[place], target, shard, (place + shard) % cores, following)
+        ready = summed[place, shard]
+        build.depend(ready[ready >= 0], push[ready >= 0])
+        pushes.append((below[place], target, place, shard))
+        if above is not None:
+            summed = sums
+    arrived = np.empty((0, 0), dtype=np.int64)
+    for source, target, place, shard in reversed(pushes):
+        pull = build.send(target, source, chunk=shard)
+        build.depend(arrived[place // (fan_in or 1), shard] if arrived.size else updated[1][shard], pull)
+        arrived = np.empty((place.max() + 1, shards), dtype=np.int64)
+        arrived[place, shard] = pull
     return build.schedule()
+
+
+def aggregator_count(workers: int, fan_in: int | None) -> int:
+    """Return how many aggregators a tree of servers has for so many workers.
+
+    Examples
+    --------
+    >>> aggregator_count(64, 4), aggregator_count(4, 4), aggregator_count(64, None)
+    (20, 0, 0)
+    """
+    return sum(_aggregators(workers, fan_in))
+
+
+def _aggregators(workers: int, fan_in: int | None) -> list[int]:
+    """Return the number of aggregators on each level, from that next to the workers on."""
+    if fan_in is not None and fan_in < 2:
+        raise ValueError(f"the fan-in of a tree of servers is at least 2: {fan_in}")
+    sizes: list[int] = []
+    below = workers
+    while fan_in is not None and below > fan_in:
+        below = -(-below // fan_in)
+        sizes.append(below)
+    return sizes
+
+
+def _updates(build: ScheduleBuilder, costs: _Costs, root: Integers) -> tuple[Integers, Integers]:
+    """Add the update of each shard; return what all pushes of it are awaited by, and at what it is over."""
+    shard = np.arange(len(root))
+    size = build.partition.range_bytes(shard, 1)
+    stream = shard % costs.cores if costs.update_s_per_byte > 0 else -1
+    begun = over = build.calc(root, costs.update_s_per_byte * size, stream=stream)
+    if costs.memory_accesses > 0:
+        over = build.memory(root, costs.memory_accesses * size)
+        build.depend(begun, over)
+    return begun, over
+
+
+def _push(
+    build: ScheduleBuilder,
+    costs: _Costs,
+    source: Integers,
+    target: Integers,
+    shard: Integers,
+    core: Integers,
+    following: Integers,
+) -> Integers:
+    """Add pushes, and what adding them takes, before the calculations that follow; return the sends."""
+    size = build.partition.range_bytes(shard, 1)
+    adds = costs.aggregate_s_per_byte > 0
+    added = build.calc(target, costs.aggregate_s_per_byte * size, stream=core) if adds else -1
+    push = over = build.send(source, target, chunk=shard, reduce=1, merged_by=added)
+    if not isinstance(added, int):
+        build.depend(push, added)
+        over = added
+    if costs.memory_accesses > 0:
+        taken = build.memory(target, costs.memory_accesses * size)
+        build.depend(over, taken)
+        over = taken
+    build.depend(over, following)
+    return push

@@ -1,9 +1,9 @@
 """The schedule: who sends what to whom, as a timed marked graph.
 
-An *operation* is a send, or a calculation of one rank, or what it takes of the memory of its host. It fires `repeat` times, one firing at a time. A *dependency*
-``before -> after, offset m`` lets firing ``k`` of `after` start only when firing ``min(k - m, repeat_before - 1)`` of
-`before` is over; where ``k - m < 0`` it does not wait. So a ring all-reduce on N ranks is N sends and N dependencies,
-although 2 N (N - 1) messages travel.
+An *operation* is a send, or a calculation of one rank, or what it takes of the memory of its host. It fires `repeat`
+times, one firing at a time. A *dependency* ``before -> after, offset m`` lets firing ``k`` of `after` start only when
+firing ``min(k - m, repeat_before - 1)`` of `before` is over; where ``k - m < 0`` it does not wait. So a ring all-reduce
+on N ranks is N sends and N dependencies, although 2 N (N - 1) messages travel.
 
 The data moved is one buffer, cut by a `Partition` into chunks of whole elements. Firing ``k`` of a send carries
 `chunk_width` adjacent chunks from ``chunk_offset + (chunk_first + k * chunk_step) mod chunk_modulus`` on.

@@ -14,7 +14,16 @@ import numpy as np
 from simnet.traffic.patterns import let_follow
 from simnet.traffic.schedule import Integers, ScheduleBuilder
 
-__all__ = ["binary_tree", "chain", "down_along", "down_tree", "in_order_tree", "up_along", "up_tree"]
+__all__ = [
+    "binary_tree",
+    "chain",
+    "down_along",
+    "down_tree",
+    "in_order_tree",
+    "up_along",
+    "up_and_down",
+    "up_tree",
+]
 
 
 def up_tree(build: ScheduleBuilder, root: int = 0) -> Integers:
@@ -158,5 +167,18 @@ def down_along(
     at_root = parent[parent[child]] < 0
     below, top = child[~at_root], child[at_root]
     build.depend(send[parent[below]], send[below])
-    if after is not None:
+    if after is None or not len(top):
+        return
+    if len(top) <= 2:
         build.depend(np.repeat(after[top], len(top)), np.tile(send[top], len(top)))
+    else:
+        # One calculation of 0 s, as all waiting for all would take as many dependencies as children squared.
+        summed = build.calc(rank[parent[top[0]]], repeat=chunks)
+        build.depend(after[top], summed)
+        build.depend(summed, send[top])
+
+
+def up_and_down(build: ScheduleBuilder, parent: Integers, rank: Integers, *, chunks: int, offset: int = 0) -> None:
+    """Sum a range of chunks at the root of a tree and spread the sum; parameters as those of `up_along`."""
+    up = up_along(build, parent, rank, chunks=chunks, offset=offset)
+    down_along(build, parent, rank, chunks=chunks, offset=offset, after=up)

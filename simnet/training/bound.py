@@ -8,40 +8,90 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simnet.fabric.bounds import Bound
-from simnet.training.job import Job
+from simnet.training.compute import ComputeTimes
+from simnet.training.job import Group, Job
+from simnet.training.plan import Plan
 
 __all__ = ["bound_iteration_s"]
 
 
 def bound_iteration_s(
-    job: Job, bounds: Sequence[Bound], iterations: Sequence[int], begun_s: NDArray[np.float64]
+    job: Job, bounds: Sequence[Sequence[Bound]], iterations: Sequence[int], begun_s: NDArray[np.float64]
 ) -> float:
-    """Return what the iterations of a job take at least, in the mean over them and over workers.
-
-    Exchanges follow each other on one stream. Each begins when the last worker has its bucket ready: not before the
-    slowest has that began first, nor before the quickest has that began last. Workers begin the next iteration when
-    their part of the last exchange is over, the last of them when all of it is.
+    """Return what the iterations of a job take at least, in the mean over them and over workers; 0 where not known.
 
     Parameters
     ----------
     job : Job
-    bounds : sequence of Bound
-        Of each exchange, in order.
+    bounds : sequence of sequence of Bound
+        Of each exchange of each group, in order.
     iterations : sequence of int
         Which ones, one after the other, warm-up counted.
     begun_s : ndarray, shape (workers,)
         When each worker began the first of them [s].
     """
-    overlap = job.settings.training.overlap
+    found = [
+        _bound_of(group, job.compute, limits, iterations, begun_s[group.members])
+        for group, limits in zip(job.groups, bounds, strict=True)
+        if group.communicator is not None and group.communicator.streams == 1 and limits
+    ]
+    # The mean over all workers is not below the mean over groups of as many workers each.
+    everybody = sum(len(group.members) for group in job.groups) == job.settings.training.workers
+    return float(np.mean(found)) if found and everybody and len(found) == len(job.groups) else 0.0
+
+
+def _bound_of(
+    group: Group,
+    compute: ComputeTimes | None,
+    limits: Sequence[Bound],
+    iterations: Sequence[int],
+    begun_s: NDArray[np.float64],
+) -> float:
+    if compute is not None and _waits_at_the_end(group.plan):
+        return _in_step(group.plan, compute, limits, iterations, begun_s)
+    # Exchanges follow each other on one stream, and none of these begins before all workers have. A worker is through
+    # with the last when its part of it is over; what an iteration leaves open is the next one's.
+    awaited = len(iterations) - (1 if group.plan.left_open else 0)
+    total_s = awaited * sum(limit.total_s for limit in limits)
+    longest = max(limits, key=lambda limit: limit.total_s - limit.first_rank_s)
+    first, last = float(begun_s.mean()), float(begun_s.max())
+    return max(last - first + total_s - longest.total_s + longest.first_rank_s, 0.0) / len(iterations)
+
+
+def _waits_at_the_end(plan: Plan) -> bool:
+    """Tell whether workers compute without a stop until all is ready, and then wait for all of it."""
+    everything = tuple(range(len(plan.parts)))
+    return plan.stretches[-1].after == everything and not any(
+        stretch.after or stretch.after_previous for stretch in plan.stretches[:-1]
+    )
+
+
+def _in_step(
+    plan: Plan,
+    compute: ComputeTimes,
+    limits: Sequence[Bound],
+    iterations: Sequence[int],
+    begun_s: NDArray[np.float64],
+) -> float:
+    """Follow exchanges on one stream.
+
+    Each begins when the last worker has its part ready: not before the slowest has that began first, nor before the
+    quickest has that began last. Workers begin the next iteration when their part of the last exchange is over, the
+    last of them when all of it is.
+    """
     first, last = float(begun_s.min()), float(begun_s.max())
     end = 0.0
     for iteration in iterations:
-        slowest, quickest = job.compute.slowest(iteration), job.compute.quickest(iteration)
+        slowest, quickest = compute.slowest(iteration), compute.quickest(iteration)
         early = end
-        for bucket, limit in enumerate(bounds):
-            slow = slowest.ready_s[bucket] if overlap else slowest.gradients_s
-            quick = quickest.ready_s[bucket] if overlap else quickest.gradients_s
-            begin = max(end, first + slow, last + quick)
-            early, end = begin + limit.first_rank_s, begin + limit.total_s
-        first, last = early + quickest.update_s, end + quickest.update_s
+        for number, stretch in enumerate(plan.stretches):
+            for part in stretch.announces:
+                limit = limits[part]
+                begin = max(end, first + slowest[number], last + quickest[number])
+                early, end = begin + limit.first_rank_s, begin + limit.total_s
+        update_s = min(
+            timeline[-1] - (timeline[-2] if len(timeline) > 1 else 0.0)
+            for timeline in (compute.timeline(iteration, rank) for rank in range(len(begun_s)))
+        )
+        first, last = early + update_s, end + update_s
     return (first - float(begun_s.mean())) / len(iterations)

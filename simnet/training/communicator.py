@@ -1,43 +1,54 @@
 """Which exchange goes next: streams, announcement, and who waits for what.
 
-A collective enters the queue when all workers have announced it. The head of the queue, by (priority, announcement,
-name), starts on all ranks when the stream is free.
+An exchange enters the queue when all members have announced it. The head of the queue, by (priority, announcement,
+name), starts on all of them when a stream is free. Exchanges that members join late enter it when the first member has
+announced them, and each member takes part from its own announcement on: so workers push to servers.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
+import numpy as np
 import simpy
+from numpy.typing import NDArray
 
 from simnet.engine.recorder import Recorder
 from simnet.fabric.interface import Fabric, Placed
 from simnet.fabric.play import Play
-from simnet.training.records import CollectiveRow
+from simnet.training.records import CollectiveRow, Sent
 
 __all__ = ["Communicator", "Exchange"]
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """What is exchanged for one bucket.
+    """What is exchanged for one part of an iteration.
 
     Parameters
     ----------
     algorithm : str
     size_bytes : float
-        Of the bucket [bytes].
-    placement : Placed
+        Of what is exchanged [bytes].
+    placement : callable
+        Returns it laid out, given the number of the iteration.
     priority : int
         The smaller goes first.
+    bucket : int
+        Which bucket it is of; -1 where it is no bucket's.
+    what : str
+        ``all_reduce``, ``reduce_scatter``, ``all_gather``, or another word for what it does.
     """
 
     algorithm: str
     size_bytes: float
-    placement: Placed
+    placement: Callable[[int], Placed]
     priority: int = 0
+    bucket: int = -1
+    what: str = "all_reduce"
 
 
 @dataclass
@@ -45,17 +56,18 @@ class _Collective:
     """One exchange of one iteration on its way."""
 
     iteration: int
-    bucket: int
+    part: int
     started: simpy.Event
-    missing: int  # workers that have not announced it
-    waiting: int  # workers that have not seen it through
-    announced_s: float = 0.0
+    missing: int  # members that have not announced it
+    waiting: int  # members that have not seen it through
+    announced_s: float = math.nan
     play: Play | None = None
+    early: list[int] = field(default_factory=list)  # members that have announced it before it started
 
 
 @dataclass
 class Communicator:
-    """The exchanges of one group of workers, on one stream.
+    """The exchanges of one group of workers.
 
     Parameters
     ----------
@@ -64,96 +76,133 @@ class Communicator:
     recorder : Recorder
     job : str
         Name of the job, for records.
-    workers : int
-        Ranks 0 .. workers - 1 announce; other ranks of the schedules (servers) are always ready.
+    members : ndarray of int, shape (members,)
+        The workers; they are ranks 0 .. members - 1 of the schedules. Other ranks (servers) are always ready.
     exchanges : sequence of Exchange
-        One a bucket.
+    sent : Sent
+        Told what each worker has sent.
+    streams : float
+        Exchanges that may be under way at once.
+    joins_late : bool
+        Each member takes part from its own announcement on.
+    recorded : bool
+        Leave a `CollectiveRow` of each exchange.
     """
 
     env: simpy.Environment
     fabric: Fabric
     recorder: Recorder
     job: str
-    workers: int
+    members: NDArray[np.int64]
     exchanges: Sequence[Exchange]
+    sent: Sent
+    streams: float = 1
+    joins_late: bool = False
+    recorded: bool = True
     _collectives: dict[tuple[int, int], _Collective] = field(default_factory=dict)
     _queue: list[tuple[int, int, str, _Collective]] = field(default_factory=list)
     _announcements: int = 0
-    _running: _Collective | None = None
+    _running: int = 0
     _busy_since: float = 0.0
     _busy_s: float = 0.0
 
-    def announce(self, iteration: int, bucket: int) -> None:
-        """Say that a worker has a bucket of an iteration ready; each worker says it once."""
-        collective = self._collective(iteration, bucket)
+    def announce(self, iteration: int, part: int, member: int) -> None:
+        """Say that a member has a part of an iteration ready; each member says it once."""
+        collective = self._collective(iteration, part)
         collective.missing -= 1
         if collective.missing == 0:
             collective.announced_s = self.env.now
+        if self.joins_late:
+            if collective.play is not None:
+                collective.play.open([member])
+                return
+            collective.early.append(member)
+        enters = len(collective.early) == 1 if self.joins_late else collective.missing == 0
+        if enters:
             self._announcements += 1
-            priority = self.exchanges[bucket].priority
+            priority = self.exchanges[part].priority
             heappush(self._queue, (priority, self._announcements, self._name(collective), collective))
             self._start_next()
 
-    def finish(self, iteration: int, bucket: int, rank: int) -> Generator[simpy.Event, Play, None]:
-        """Wait until an exchange is complete on a rank; each worker waits once."""
-        collective = self._collective(iteration, bucket)
+    def finish(self, iteration: int, part: int, member: int) -> Generator[simpy.Event, Play, None]:
+        """Wait until an exchange is complete on a member; each member waits once."""
+        yield from self.reach(iteration, part, member)
+        collective = self._collectives[iteration, part]
+        collective.waiting -= 1
+        if collective.waiting == 0:
+            del self._collectives[iteration, part]
+
+    def reach(self, iteration: int, part: int, rank: int) -> Generator[simpy.Event, Play, None]:
+        """Wait until an exchange is complete on any of its ranks, as long as not all members have seen it through."""
+        collective = self._collective(iteration, part)
         if collective.play is None:
             yield collective.started
         assert collective.play is not None
         if not collective.play.is_complete_on(rank):
             yield collective.play.rank_complete(rank)
-        collective.waiting -= 1
-        if collective.waiting == 0:
-            del self._collectives[iteration, bucket]
 
     def busy_s(self) -> float:
         """Return for how long an exchange has been under way since the beginning [s]."""
         return self._busy_s + (self.env.now - self._busy_since if self._running else 0.0)
 
-    def _collective(self, iteration: int, bucket: int) -> _Collective:
-        found = self._collectives.get((iteration, bucket))
+    def _collective(self, iteration: int, part: int) -> _Collective:
+        found = self._collectives.get((iteration, part))
         if found is None:
-            found = self._collectives[iteration, bucket] = _Collective(
-                iteration, bucket, self.env.event(), missing=self.workers, waiting=self.workers
+            count = len(self.members)
+            found = self._collectives[iteration, part] = _Collective(
+                iteration, part, self.env.event(), missing=count, waiting=count
             )
         return found
 
     def _name(self, collective: _Collective) -> str:
-        algorithm = self.exchanges[collective.bucket].algorithm
-        return f"{self.job}: {algorithm} of bucket {collective.bucket} in iteration {collective.iteration}"
+        exchange = self.exchanges[collective.part]
+        of = f" of bucket {exchange.bucket}" if exchange.bucket >= 0 else ""
+        return f"{self.job}: {exchange.algorithm}{of} in iteration {collective.iteration}"
 
     def _start_next(self) -> None:
-        if self._running or not self._queue:
-            return
-        *_, name, collective = heappop(self._queue)
-        exchange = self.exchanges[collective.bucket]
-        self._running = collective
-        self._busy_since = self.env.now
-        collective.play = self.fabric.play(exchange.placement, name)
-        collective.started.succeed()
-        collective.play.complete.callbacks.append(self._on_complete(collective))
+        while self._running < self.streams and self._queue:
+            *_, name, collective = heappop(self._queue)
+            if self._running == 0:
+                self._busy_since = self.env.now
+            self._running += 1
+            placement = self.exchanges[collective.part].placement(collective.iteration)
+            play = collective.play = self.fabric.play(placement, name, gates_open=not self.joins_late)
+            if self.joins_late:
+                others = np.arange(len(self.members), placement.schedule.ranks)
+                play.open(np.concatenate([np.array(collective.early, dtype=np.int64), others]))
+            collective.started.succeed()
+            play.complete.callbacks.append(self._on_complete(collective, placement))
 
-    def _on_complete(self, collective: _Collective) -> Callable[[simpy.Event], None]:
+    def _on_complete(self, collective: _Collective, placement: Placed) -> Callable[[simpy.Event], None]:
         def end(_: simpy.Event) -> None:
-            play, exchange = collective.play, self.exchanges[collective.bucket]
-            assert play is not None
-            self._busy_s += self.env.now - self._busy_since
-            self._running = None
-            schedule = exchange.placement.schedule
-            self.recorder.add(
-                CollectiveRow(
-                    self.job,
-                    collective.iteration,
-                    collective.bucket,
-                    exchange.algorithm,
-                    exchange.size_bytes,
-                    collective.announced_s,
-                    play.started_at_s,
-                    play.duration_s,
-                    schedule.messages(),
-                    float(schedule.operation_bytes().sum()),
-                )
-            )
+            self._running -= 1
+            if self._running == 0:
+                self._busy_s += self.env.now - self._busy_since
+            self.sent.add(collective.iteration, self.members, placement)
+            if self.recorded:
+                self._record(collective, placement)
             self._start_next()
 
         return end
+
+    def _record(self, collective: _Collective, placement: Placed) -> None:
+        play, exchange, schedule = collective.play, self.exchanges[collective.part], placement.schedule
+        assert play is not None
+        sent_bytes = placement.payload_bytes_sent
+        self.recorder.add(
+            CollectiveRow(
+                self.job,
+                collective.iteration,
+                exchange.bucket,
+                exchange.what,
+                exchange.algorithm,
+                exchange.size_bytes,
+                collective.announced_s,
+                play.started_at_s,
+                play.duration_s,
+                schedule.messages(),
+                float(sent_bytes.sum()),
+                float(sent_bytes.max()),
+                placement,
+            )
+        )

@@ -1,148 +1,162 @@
-"""How long each worker computes in each iteration, and when its buckets are ready."""
+"""How long each worker computes in each iteration, and when it has come how far."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simnet.engine.random_streams import random_stream
-from simnet.training.buckets import Bucket
+from simnet.training.plan import Plan
 from simnet.training.settings import Jitter, JobSettings
 from simnet.workload import RecordedTrace, Workload
 
-__all__ = ["ComputeTimes", "Timeline", "compute_times"]
-
-
-class Timeline(NamedTuple):
-    """One worker's computing in one iteration.
-
-    Attributes
-    ----------
-    gradients_s : until the last gradient is there: forward and backward [s]
-    ready_s : after the start of the iteration, when each bucket is ready, not decreasing [s]
-    update_s : after all gradients are exchanged: the optimizer, and what else was recorded behind the backward pass [s]
-    """
-
-    gradients_s: float
-    ready_s: Sequence[float]
-    update_s: float = 0.0
-
-    @property
-    def total_s(self) -> float:
-        """All of its computing [s]."""
-        return self.gradients_s + self.update_s
+__all__ = ["ComputeTimes", "Stretches", "compute_times"]
 
 
 class ComputeTimes(Protocol):
-    """How long workers compute."""
+    """How long workers compute.
 
-    def timeline(self, iteration: int, rank: int) -> Timeline:
+    A *timeline* is what a worker has computed at the end of each stretch of its plan since the start of the iteration,
+    without what it waited meanwhile, not decreasing, shape (stretches,) [s].
+    """
+
+    def timeline(self, iteration: int, rank: int) -> Sequence[float]:
         """Return what one worker does in one iteration."""
 
-    def slowest(self, iteration: int) -> Timeline:
-        """Return when the last worker has reached each moment, if all begin at once; and the longest update."""
+    def slowest(self, iteration: int) -> Sequence[float]:
+        """Return when the last worker has reached each moment, if all begin at once."""
 
-    def quickest(self, iteration: int) -> Timeline:
-        """Return when the first worker has reached each moment, if all begin at once; and the shortest update."""
+    def quickest(self, iteration: int) -> Sequence[float]:
+        """Return when the first worker has reached each moment, if all begin at once."""
 
     def fastest_s(self, iterations: Sequence[int]) -> float:
         """Return the mean time over some iterations that the fastest worker computes, without jitter [s]."""
 
 
-def compute_times(job: JobSettings, buckets: Sequence[Bucket], seed: int) -> ComputeTimes:
+def compute_times(job: JobSettings, plan: Plan, seed: int) -> ComputeTimes:
     """Return the compute times of a job, from a table or as recorded."""
     if isinstance(job.workload, RecordedTrace):
-        return _Recorded(job.workload, buckets, job.training.workers)
-    return _Modelled(job.workload, buckets, job, seed)
+        return _Recorded(job.workload, plan, job.training.workers)
+    return _Modelled(job.workload, plan, job, seed)
 
 
-class _Modelled:
-    """The same timeline for all, stretched by each worker's speed and by jitter."""
+class Stretches:
+    """How much longer than usual each worker computes in each iteration.
 
-    def __init__(self, workload: Workload, buckets: Sequence[Bucket], job: JobSettings, seed: int) -> None:
-        forward_s = float(workload.forward_s.sum())
-        ready = np.asarray(workload.tensor_ready_s)[[bucket.last_tensor for bucket in buckets]]
-        self._total_s = workload.compute_time_s
-        self._ready_s = np.minimum(forward_s + ready, self._total_s)
+    Parameters
+    ----------
+    job : JobSettings
+    seed : int
+    """
+
+    def __init__(self, job: JobSettings, seed: int) -> None:
         training = job.training
-        self._slowness = 1.0 / np.asarray(training.speed_factors or [1.0] * training.workers)
+        self.slowness = 1.0 / np.asarray(training.speed_factors or [1.0] * training.workers)
+        self.varies = training.jitter is not None
         self._jitter = training.jitter
         self._stream = (seed, "jitter", job.name)
         self._factors: dict[int, NDArray[np.float64]] = {}
-        self._timelines: dict[float, Timeline] = {}
 
-    def timeline(self, iteration: int, rank: int) -> Timeline:
-        stretch = float(self._slowness[rank])
-        if self._jitter is not None:
-            return self._stretched(stretch * float(self._jitter_factors(self._jitter, iteration)[rank]))
-        found = self._timelines.get(stretch)
-        if found is None:
-            found = self._timelines[stretch] = self._stretched(stretch)
-        return found
-
-    def slowest(self, iteration: int) -> Timeline:
-        return self._stretched(float(self._stretches(iteration).max()))
-
-    def quickest(self, iteration: int) -> Timeline:
-        return self._stretched(float(self._stretches(iteration).min()))
-
-    def fastest_s(self, iterations: Sequence[int]) -> float:  # noqa: ARG002
-        return self._total_s * float(self._slowness.min())
-
-    def _stretches(self, iteration: int) -> NDArray[np.float64]:
-        """Return how much longer than usual each worker computes, shape (workers,)."""
+    def of(self, iteration: int) -> NDArray[np.float64]:
+        """Return the factors of all workers, which do not depend on who asks first, shape (workers,)."""
         if self._jitter is None:
-            return self._slowness
-        return self._slowness * self._jitter_factors(self._jitter, iteration)
-
-    def _stretched(self, stretch: float) -> Timeline:
-        return Timeline(self._total_s * stretch, (self._ready_s * stretch).tolist())
-
-    def _jitter_factors(self, jitter: Jitter, iteration: int) -> NDArray[np.float64]:
-        """Return the factors of all ranks, which do not depend on the order in which ranks ask."""
+            return self.slowness
         found = self._factors.get(iteration)
         if found is None:
             # In step, workers are at most one iteration apart.
             for old in [number for number in self._factors if number < iteration - 1]:
                 del self._factors[old]
-            stream = random_stream(*self._stream, iteration)
-            found = self._factors[iteration] = _draw(jitter, len(self._slowness), stream)
+            drawn = _draw(self._jitter, len(self.slowness), random_stream(*self._stream, iteration))
+            found = self._factors[iteration] = self.slowness * drawn
         return found
+
+
+class _Modelled:
+    """The same timeline for all, stretched by each worker's speed and by jitter."""
+
+    def __init__(self, workload: Workload, plan: Plan, job: JobSettings, seed: int) -> None:
+        forward, backward = float(workload.forward_s.sum()), workload.backward_s
+        ready = np.asarray(workload.tensor_ready_s)
+        self._total_s = workload.compute_time_s
+        times = {
+            "forward": np.concatenate([[0.0], np.cumsum(workload.forward_s)]),
+            "backward": forward + np.concatenate([np.cumsum(backward[::-1])[::-1], [0.0]]),
+            "ready": forward + ready,
+            "gradients": np.array([self._total_s]),
+            "end": np.array([self._total_s]),
+        }
+        moments = np.array([times[moment.kind][moment.index] for moment in plan.moments])
+        self._moments_s = np.maximum.accumulate(np.minimum(moments, self._total_s))
+        self._stretches = Stretches(job, seed)
+        self._timelines: dict[float, Sequence[float]] = {}
+
+    def timeline(self, iteration: int, rank: int) -> Sequence[float]:
+        stretch = float(self._stretches.of(iteration)[rank])
+        if self._stretches.varies:
+            return self._stretched(stretch)
+        found = self._timelines.get(stretch)
+        if found is None:
+            found = self._timelines[stretch] = self._stretched(stretch)
+        return found
+
+    def slowest(self, iteration: int) -> Sequence[float]:
+        return self._stretched(float(self._stretches.of(iteration).max()))
+
+    def quickest(self, iteration: int) -> Sequence[float]:
+        return self._stretched(float(self._stretches.of(iteration).min()))
+
+    def fastest_s(self, iterations: Sequence[int]) -> float:  # noqa: ARG002
+        return self._total_s * float(self._stretches.slowness.min())
+
+    def _stretched(self, stretch: float) -> Sequence[float]:
+        moments: list[float] = (self._moments_s * stretch).tolist()
+        return moments
 
 
 class _Recorded:
     """Each iteration as it was recorded; a run that is longer than the recording begins it anew."""
 
-    def __init__(self, trace: RecordedTrace, buckets: Sequence[Bucket], workers: int) -> None:
+    def __init__(self, trace: RecordedTrace, plan: Plan, workers: int) -> None:
         self._trace = trace
-        self._last_tensors = [bucket.last_tensor for bucket in buckets]
+        self._moments = plan.moments
         self._workers = workers
 
-    def timeline(self, iteration: int, rank: int) -> Timeline:
-        step = self._trace.step(iteration % self._trace.iterations, rank % self._trace.ranks)
-        ready_s = np.asarray(step.tensor_ready_s)[self._last_tensors].tolist()
-        return Timeline(step.total_s - step.optimizer_s, ready_s, step.optimizer_s)
+    def timeline(self, iteration: int, rank: int) -> Sequence[float]:
+        trace, number, rank = self._trace, iteration % self._trace.iterations, rank % self._trace.ranks
+        step = trace.step(number, rank)
+        # Layers are recorded in an order of their own; a moment is when all that belong to it are over.
+        forward = np.concatenate([[0.0], np.maximum.accumulate(trace.forward_end_s[number, rank])])
+        backward = np.maximum.accumulate(trace.backward_end_s[number, rank][::-1])[::-1]
+        times = {
+            "forward": forward,
+            "backward": np.concatenate([backward, [step.forward_s]]),
+            "ready": np.asarray(step.tensor_ready_s),
+            "gradients": np.array([step.total_s - step.optimizer_s]),
+            "end": np.array([step.total_s]),
+        }
+        moments = np.array([times[moment.kind][moment.index] for moment in self._moments])
+        result: list[float] = np.maximum.accumulate(moments).tolist()
+        return result
 
-    def slowest(self, iteration: int) -> Timeline:
+    def slowest(self, iteration: int) -> Sequence[float]:
         return self._extreme(iteration, np.max)
 
-    def quickest(self, iteration: int) -> Timeline:
+    def quickest(self, iteration: int) -> Sequence[float]:
         return self._extreme(iteration, np.min)
 
-    def _extreme(self, iteration: int, take: Callable[..., Any]) -> Timeline:
+    def _extreme(self, iteration: int, take: Callable[..., Any]) -> Sequence[float]:
         """Return the latest or earliest of each moment."""
         timelines = [self.timeline(iteration, rank) for rank in range(min(self._workers, self._trace.ranks))]
-        gradients, updates = zip(*((timeline.gradients_s, timeline.update_s) for timeline in timelines), strict=True)
-        ready_s = take([timeline.ready_s for timeline in timelines], axis=0)
-        return Timeline(float(take(gradients)), ready_s.tolist(), float(take(updates)))
+        moments: list[float] = take(timelines, axis=0).tolist()
+        return moments
 
     def fastest_s(self, iterations: Sequence[int]) -> float:
         ranks = range(min(self._workers, self._trace.ranks))
-        return min(float(np.mean([self.timeline(i, rank).total_s for i in iterations])) for rank in ranks)
+        return min(float(np.mean([self.timeline(i, rank)[-1] for i in iterations])) for rank in ranks)
 
 
 def _draw(jitter: Jitter, count: int, stream: np.random.Generator) -> NDArray[np.float64]:

@@ -1,26 +1,56 @@
-"""A job: workers, as SimPy processes, that compute and exchange gradients."""
+"""A job: workers that compute and exchange gradients."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from simnet.engine.random_streams import random_stream
 from simnet.engine.recorder import Recorder
-from simnet.fabric.interface import Fabric
+from simnet.fabric.interface import Fabric, Placed
+from simnet.training.architectures import Arrangement, arrange, sharded
 from simnet.training.buckets import Bucket, make_buckets
 from simnet.training.communicator import Communicator, Exchange
-from simnet.training.compute import ComputeTimes, compute_times
-from simnet.training.exchange import exchange_schedule, participants
-from simnet.training.records import IterationRow
-from simnet.training.settings import JobSettings, RunSettings
+from simnet.training.compute import ComputeTimes, Stretches, compute_times
+from simnet.training.layout import lay_out_workers
+from simnet.training.loader import Loader
+from simnet.training.plan import Plan, plan_iteration
+from simnet.training.records import Sent
+from simnet.training.settings import JobSettings, RunSettings, TrainingSettings
+from simnet.training.split import StagePart, split_job
+from simnet.training.step import SplitStep, StepParts, begin_steps
+from simnet.training.worker import Worker, work
+from simnet.workload import DataflowWorkload, Model
 
-__all__ = ["Job", "start_job"]
+__all__ = ["Group", "Job", "start_job"]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Workers that exchange the gradients of one part of the model.
+
+    Attributes
+    ----------
+    members : ndarray of int, shape (members,)
+        The workers.
+    nodes : ndarray of int, shape (ranks,)
+        Node index of each of them, then of servers and switches.
+    buckets : tuple of Bucket
+    plan : Plan
+    exchanges : tuple of Exchange
+        One a part of the plan; empty where there is nobody to exchange with.
+    communicator : Communicator or None
+    """
+
+    members: NDArray[np.int64]
+    nodes: NDArray[np.int64]
+    buckets: tuple[Bucket, ...]
+    plan: Plan
+    exchanges: tuple[Exchange, ...]
+    communicator: Communicator | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +60,15 @@ class Job:
     Attributes
     ----------
     settings : JobSettings
-    nodes : node index of each worker, then of each server
-    buckets : tuple of Bucket
-    exchanges : tuple of Exchange
-        One a bucket; empty where there is nobody to exchange with.
-    compute : ComputeTimes
+    nodes : ndarray of int, shape (workers,)
+        Node index of each worker.
+    groups : tuple of Group
+    compute : ComputeTimes or None
+        None where workers compute in steps that they do together.
+    fastest_s : callable
+        Returns the mean time over some iterations that one worker alone would compute for a batch, at the speed of the
+        fastest [s].
+    sent : Sent
     measured : simpy.Event
         Happens when the last worker begins its first measured iteration.
     done : simpy.Event
@@ -43,29 +77,22 @@ class Job:
 
     settings: JobSettings
     nodes: NDArray[np.int64]
-    buckets: tuple[Bucket, ...]
-    exchanges: tuple[Exchange, ...]
-    compute: ComputeTimes
+    groups: tuple[Group, ...]
+    compute: ComputeTimes | None
+    fastest_s: Callable[[Sequence[int]], float]
+    sent: Sent
     measured: simpy.Event
     done: simpy.Event
 
 
-@dataclass(frozen=True, eq=False)
-class _Group:
-    """What the workers of a job share."""
-
-    env: simpy.Environment
-    fabric: Fabric
-    recorder: Recorder
-    settings: JobSettings
-    run: RunSettings
-    nodes: NDArray[np.int64]
-    compute: ComputeTimes
-    communicator: Communicator
-
-
 def start_job(
-    env: simpy.Environment, fabric: Fabric, recorder: Recorder, settings: JobSettings, run: RunSettings
+    env: simpy.Environment,
+    fabric: Fabric,
+    recorder: Recorder,
+    settings: JobSettings,
+    run: RunSettings,
+    nodes: NDArray[np.int64] | None = None,
+    busy: frozenset[int] | None = None,
 ) -> Job:
     """Start the workers of a job.
 
@@ -77,32 +104,180 @@ def start_job(
         Receives an `IterationRow` for each worker and iteration, and a `CollectiveRow` for each exchange.
     settings : JobSettings
     run : RunSettings
+    nodes : ndarray of int, shape (workers,), optional
+        Where its workers are; laid out as `settings` say where not given.
+    busy : frozenset of int, optional
+        Hosts that workers of any job are on; where not given, those of this job.
     """
-    training = settings.training
-    nodes = participants(fabric.network.compiled, training.workers, training.architecture)
-    if training.placement == "random":
-        shuffled = random_stream(run.seed, "placement", settings.name).permutation(nodes[: training.workers])
-        nodes = np.concatenate([shuffled, nodes[training.workers :]])
-    elements = settings.workload.tensor_elements.tolist()
-    buckets = make_buckets(elements, training.gradient_element_bytes, training.bucket_bytes)
-    exchanges = tuple(_exchange(fabric, settings, nodes, bucket) for bucket in buckets) if len(nodes) > 1 else ()
-    compute = compute_times(settings, buckets, run.seed)
-    communicator = Communicator(env, fabric, recorder, settings.name, training.workers, exchanges)
-    group = _Group(env, fabric, recorder, settings, run, nodes, compute, communicator)
+    training, grid = settings.training, settings.training.grid
+    if nodes is None:
+        nodes = lay_out_workers(fabric.network.compiled, settings, run.seed)
+    sent = Sent(training.workers, run.warmup)
+    start = _Start(env, fabric, recorder, settings, run, nodes, busy, sent)
+    groups: dict[tuple[int, int], Group] = {}
+    compute, steps = None, dict[int, SplitStep]()
+    is_split = grid.replica > 1 or isinstance(settings.workload, DataflowWorkload)
+    if not is_split:
+        whole = start.group(settings.workload.model, np.arange(training.workers))
+        groups[0, 0] = whole
+        compute = compute_times(settings, whole.plan, run.seed)
+        fastest_s = compute.fastest_s
+    else:
+        stretches = Stretches(settings, run.seed)
+        parts = split_job(settings, fabric.network.compiled, nodes)
+        for part in parts.stages:
+            members = [grid.rank_of(part.stage, replica, part.inner) for replica in range(grid.data)]
+            groups[part.stage, part.inner] = start.group(part.model, np.array(members))
+        for replica in range(grid.data):
+            steps[replica] = start.step(parts.step(_plans(groups, parts.stages)), replica, stretches)
+
+        def fastest_s(iterations: Sequence[int]) -> float:  # noqa: ARG001
+            return parts.alone_s * float(stretches.slowness.min())
+
+    readers = np.array([rank for rank in range(training.workers) if _reads(settings, rank)])
+    loader = start.loader(readers) if settings.dataset is not None else None
     begin_measuring, measured = _after(env, training.workers)
-    processes = [env.process(_worker(group, rank, begin_measuring)) for rank in range(training.workers)]
-    return Job(settings, nodes, buckets, exchanges, compute, measured, env.all_of(processes))
-
-
-def _exchange(fabric: Fabric, settings: JobSettings, nodes: NDArray[np.int64], bucket: Bucket) -> Exchange:
-    """Lay out how a bucket is exchanged."""
-    training = settings.training
-    element_bytes = training.gradient_element_bytes
-    divisible = fabric.network.protocol.divisible
-    schedule = exchange_schedule(
-        training.architecture, training.workers, bucket.elements, element_bytes, divisible=divisible
+    processes = []
+    for rank in range(training.workers):
+        stage, replica, inner = grid.place_of(rank)
+        group = groups.get((stage, inner)) if is_split else groups[0, 0]
+        member = replica if is_split else rank
+        worker = Worker(
+            env,
+            fabric,
+            recorder,
+            settings.name,
+            rank,
+            int(nodes[rank]),
+            run,
+            settings.start_s,
+            group.plan if group is not None else Plan((), ()),
+            group.communicator if group is not None else None,
+            member,
+            compute,
+            steps.get(replica),
+            loader,
+        )
+        processes.append(env.process(work(worker, begin_measuring)))
+    return Job(
+        settings, nodes, tuple(groups.values()), compute, fastest_s, sent, measured, env.all_of(processes)
     )
-    return Exchange(training.architecture.name, bucket.elements * element_bytes, fabric.place(schedule, nodes))
+
+
+def _plans(groups: dict[tuple[int, int], Group], stages: Sequence[StagePart]) -> list[Plan]:
+    return [groups[part.stage, part.inner].plan for part in stages]
+
+
+def _reads(settings: JobSettings, rank: int) -> bool:
+    """Tell whether a worker reads samples: of those that a replica is split over, the first."""
+    stage, _, inner = settings.training.grid.place_of(rank)
+    return stage == inner == 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Start:
+    """What is needed to start the parts of a job."""
+
+    env: simpy.Environment
+    fabric: Fabric
+    recorder: Recorder
+    settings: JobSettings
+    run: RunSettings
+    nodes: NDArray[np.int64]
+    busy: frozenset[int] | None
+    sent: Sent
+
+    def group(self, model: Model, members: NDArray[np.int64]) -> Group:
+        """Lay out how some workers exchange the gradients of a model."""
+        training, network = self.settings.training, self.fabric.network
+        arrangement = arrange(training.architecture, network.topology, self.nodes[members], self.busy)
+        buckets = make_buckets(
+            model.tensor_elements.tolist(), training.gradient_element_bytes, training.bucket_bytes
+        )
+        plan = plan_iteration(model, buckets, training)
+        if len(arrangement.nodes) == 1:
+            return Group(members, arrangement.nodes, buckets, plan, (), None)
+        exchanges = tuple(self._exchanges(plan, arrangement, training))
+        communicator = Communicator(
+            self.env,
+            self.fabric,
+            self.recorder,
+            self.settings.name,
+            members,
+            exchanges,
+            self.sent,
+            arrangement.streams,
+            arrangement.joins_late,
+        )
+        return Group(members, arrangement.nodes, buckets, plan, exchanges, communicator)
+
+    def _exchanges(self, plan: Plan, arrangement: Arrangement, training: TrainingSettings) -> list[Exchange]:
+        """Lay out the exchange of each part of a plan."""
+        exchanges: dict[int, Exchange] = {}
+        for collective in dict.fromkeys(part.collective for part in plan.parts):
+            ours = [index for index, part in enumerate(plan.parts) if part.collective == collective]
+            how = arrangement if collective == "all_reduce" else sharded(arrangement.nodes, collective)
+            elements = [plan.parts[index].bucket.elements for index in ours]
+            element_bytes = training.gradient_element_bytes
+            schedules = how.schedules(elements, element_bytes, self.fabric.network.protocol.divisible)
+            algorithm = training.architecture.name if collective == "all_reduce" else "ring"
+            for index, schedule in zip(ours, schedules, strict=True):
+                bucket = plan.parts[index].bucket
+                placement = self.fabric.place(schedule, how.nodes)
+                exchanges[index] = Exchange(
+                    algorithm,
+                    bucket.elements * element_bytes,
+                    _always(placement),
+                    bucket=bucket.index,
+                    what=collective,
+                )
+        return [exchanges[index] for index in range(len(plan.parts))]
+
+    def step(self, parts: StepParts, replica: int, stretches: Stretches) -> SplitStep:
+        """Let the workers of a replica do their steps together."""
+        grid = self.settings.training.grid
+        members = np.array(
+            [
+                grid.rank_of(stage, replica, inner)
+                for stage in range(grid.pipeline)
+                for inner in range(grid.inner)
+            ]
+        )
+        step = SplitStep(parts, members, stretches)
+        begin_steps(
+            self.env,
+            self.fabric,
+            self.recorder,
+            self.settings.name,
+            step,
+            parts,
+            self.nodes,
+            members,
+            self.sent,
+            varies=stretches.varies,
+            joins_late=grid.shared_memory == 1,
+        )
+        return step
+
+    def loader(self, readers: NDArray[np.int64]) -> Loader:
+        """Let workers read their samples."""
+        settings = self.settings
+        assert settings.dataset is not None
+        return Loader(
+            self.env,
+            self.fabric,
+            settings.name,
+            settings.dataset,
+            self.nodes,
+            readers,
+            settings.workload.batch_size,
+            self.run.warmup + self.run.iterations,
+            self.sent,
+        )
+
+
+def _always(placement: Placed) -> Callable[[int], Placed]:
+    return lambda _: placement
 
 
 def _after(env: simpy.Environment, count: int) -> tuple[Callable[[], None], simpy.Event]:
@@ -115,54 +290,3 @@ def _after(env: simpy.Environment, count: int) -> tuple[Callable[[], None], simp
             event.succeed()
 
     return call, event
-
-
-def _worker(group: _Group, rank: int, begin_measuring: Callable[[], None]) -> Generator[simpy.Event, object, None]:
-    for iteration in range(group.run.warmup + group.run.iterations):
-        if iteration == group.run.warmup:
-            begin_measuring()
-        yield from _iterate(group, iteration, rank)
-
-
-def _iterate(group: _Group, iteration: int, rank: int) -> Generator[simpy.Event, object, None]:
-    """One iteration of one worker: compute, announce buckets on the way, wait until all are exchanged, update."""
-    env, communicator, node = group.env, group.communicator, int(group.nodes[rank])
-    start_s, transferred_s = env.now, group.fabric.transfer_s(node)
-    timeline = group.compute.timeline(iteration, rank)
-    exchanges = range(len(communicator.exchanges))
-    overlap = group.settings.training.overlap
-    passed_s = 0.0
-    if overlap:
-        for bucket in exchanges:
-            ready_s = timeline.ready_s[bucket]
-            if ready_s > passed_s:
-                yield env.timeout(ready_s - passed_s)
-                passed_s = ready_s
-            communicator.announce(iteration, bucket)
-    if timeline.gradients_s > passed_s:
-        yield env.timeout(timeline.gradients_s - passed_s)
-    if not overlap:
-        for bucket in exchanges:
-            communicator.announce(iteration, bucket)
-    stalled_at_s, busy_s = env.now, communicator.busy_s()
-    for bucket in exchanges:
-        yield from communicator.finish(iteration, bucket, rank)
-    stall_s = env.now - stalled_at_s
-    exposed_s = min(communicator.busy_s() - busy_s, stall_s)
-    if stall_s - exposed_s <= 8.0 * math.ulp(env.now):
-        # Both come from the clock, which shows no shorter time.
-        exposed_s = stall_s
-    if timeline.update_s > 0.0:
-        yield env.timeout(timeline.update_s)
-    group.recorder.add(
-        IterationRow(
-            group.settings.name,
-            iteration,
-            rank,
-            start_s,
-            timeline.total_s,
-            exposed_s,
-            stall_s - exposed_s,
-            group.fabric.transfer_s(node) - transferred_s,
-        )
-    )

@@ -1,10 +1,15 @@
-"""The rows that a job records; the experiment layer makes tables of them."""
+"""What a job records; the experiment layer makes tables of it."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["CollectiveRow", "IterationRow"]
+import numpy as np
+from numpy.typing import NDArray
+
+from simnet.fabric.interface import Placed
+
+__all__ = ["CollectiveRow", "IterationRow", "Sent"]
 
 
 class IterationRow(NamedTuple):
@@ -16,6 +21,7 @@ class IterationRow(NamedTuple):
     compute_s : forward and backward
     exposed_communication_s : stood still while its group was communicating
     waiting_s : stood still while its group was not, for a peer
+    input_s : stood still for training data
     communication_s : with at least one transfer of its own under way
     """
 
@@ -26,6 +32,7 @@ class IterationRow(NamedTuple):
     compute_s: float
     exposed_communication_s: float
     waiting_s: float
+    input_s: float
     communication_s: float
 
 
@@ -34,17 +41,21 @@ class CollectiveRow(NamedTuple):
 
     Attributes
     ----------
+    what : all_reduce, reduce_scatter or all_gather
     size_bytes : of the bucket
-    announced_s : when the last rank had it ready
+    announced_s : when the last member had it ready
     start_s : when it began, after those before it
     duration_s : until its last rank was complete
     messages : sent for it
     bytes_sent : payload sent by all ranks together
+    bytes_sent_by_busiest : payload sent by the rank that sends most
+    placement : what was played
     """
 
     job: str
     iteration: int
     bucket: int
+    what: str
     algorithm: str
     size_bytes: float
     announced_s: float
@@ -52,3 +63,32 @@ class CollectiveRow(NamedTuple):
     duration_s: float
     messages: int
     bytes_sent: float
+    bytes_sent_by_busiest: float
+    placement: Placed
+
+
+class Sent:
+    """What each worker of a job has sent in its measured iterations.
+
+    Parameters
+    ----------
+    workers : int
+    first_iteration : int
+        The first that is measured.
+
+    Attributes
+    ----------
+    payload_bytes, wire_bytes : ndarray, shape (workers,)
+        Without and with packet headers [bytes].
+    """
+
+    def __init__(self, workers: int, first_iteration: int) -> None:
+        self.payload_bytes: NDArray[np.float64] = np.zeros(workers)
+        self.wire_bytes: NDArray[np.float64] = np.zeros(workers)
+        self._first_iteration = first_iteration
+
+    def add(self, iteration: int, members: NDArray[np.int64], placement: Placed) -> None:
+        """Count what has been played for an iteration; the workers are its first ranks."""
+        if iteration >= self._first_iteration:
+            self.payload_bytes[members] += placement.payload_bytes_sent[: len(members)]
+            self.wire_bytes[members] += placement.wire_bytes_sent[: len(members)]

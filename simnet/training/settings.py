@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from simnet.units import MEBIBYTE
-from simnet.workload import RecordedTrace, Workload
+from simnet.workload import AnyWorkload
 
-__all__ = ["Architecture", "Jitter", "JobSettings", "RunSettings", "TrainingSettings"]
+__all__ = [
+    "Architecture",
+    "BackgroundSettings",
+    "DatasetSettings",
+    "Jitter",
+    "JobSettings",
+    "Parallelism",
+    "RunSettings",
+    "TrainingSettings",
+]
 
 
 @dataclass(frozen=True)
@@ -18,13 +28,13 @@ class Architecture:
     Parameters
     ----------
     name : str
-        ``ring``, ``star``, ``tree``, ``butterfly``, ``mesh`` or ``parameter_server``.
+        One of `simnet.training.architectures.ARCHITECTURES`.
     options : mapping
-        Keyword arguments of the function that makes the schedule.
+        Its options, in SI units.
     """
 
     name: str = "ring"
-    options: Mapping[str, int | str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,65 @@ class Jitter:
 
 
 @dataclass(frozen=True)
+class Parallelism:
+    """How work is split among workers, whose number is the product of the four.
+
+    Worker ``(stage * data + replica) * inner + i`` is member i of what computes one stage of one replica, with
+    ``inner = tensor * shared_memory``: as in Megatron-LM the tensor-parallel group is closest together, and pipeline
+    stages are farthest apart (D. Narayanan et al., SC 2021).
+
+    Parameters
+    ----------
+    data : int
+        Replicas of the model, each with samples of its own.
+    pipeline : int
+        Stages that the layers of a replica are cut into.
+    tensor : int
+        Workers that share each layer of a stage, and add up their activations after each.
+    shared_memory : int
+        Workers on one host that share the samples of a replica, and the bandwidth of the host's memory.
+    micro_batches : int
+        Pieces that the samples of a replica go through the stages in.
+    order : str
+        ``gpipe``: forward passes of all micro-batches, then backward passes; ``1f1b``: alternately.
+    all_reduces_per_layer : int
+        Of the tensor-parallel group, in each pass of a layer with parameters.
+    """
+
+    data: int = 1
+    pipeline: int = 1
+    tensor: int = 1
+    shared_memory: int = 1
+    micro_batches: int = 1
+    order: str = "1f1b"
+    all_reduces_per_layer: int = 1
+
+    @property
+    def workers(self) -> int:
+        """All of them."""
+        return self.data * self.replica
+
+    @property
+    def replica(self) -> int:
+        """Workers that a model is split over."""
+        return self.pipeline * self.inner
+
+    @property
+    def inner(self) -> int:
+        """Workers that compute one stage of one replica."""
+        return self.tensor * self.shared_memory
+
+    def place_of(self, rank: int) -> tuple[int, int, int]:
+        """Return stage, replica and place within them of a worker."""
+        outer, inner = divmod(rank, self.inner)
+        return (*divmod(outer, self.data), inner)
+
+    def rank_of(self, stage: int, replica: int, inner: int) -> int:
+        """Return the worker with a stage, a replica and a place within them."""
+        return (stage * self.data + replica) * self.inner + inner
+
+
+@dataclass(frozen=True)
 class TrainingSettings:
     """Who trains, and how they keep in step.
 
@@ -59,14 +128,24 @@ class TrainingSettings:
         A bucket is sent when it holds at least so much [bytes].
     overlap : bool
         Send a bucket when it is ready, during the backward pass; otherwise all after it.
+    forward_overlap : bool
+        Begin the next iteration before all is exchanged: the forward pass of a layer waits for its own parameters only.
     gradient_element_bytes : float
         Size of one gradient element on the wire [bytes].
     jitter : Jitter or None
     speed_factors : tuple of float, shape (workers,)
         Relative speed of each worker: 0.5 computes twice as long. Empty: all the same.
-    placement : str
-        ``in_order``: rank r is the r-th node of the topology; ``random``: the same nodes in random order, as of a job
-        whose scheduler does not know the network.
+    placement : str or tuple of str
+        ``in_order``: rank r is the r-th node of the topology; ``by_host``: round robin over the hosts; ``random``: the
+        nodes of ``in_order`` in random order, as of a job whose scheduler does not know the network; or their names.
+    parallelism : Parallelism or None
+        None: all data-parallel.
+    zero_stage : int
+        What replicas share instead of each holding it: 1 the optimizer's state, 2 gradients too, 3 parameters too.
+    optimizer : str
+        ``sgd``, ``sgd_momentum`` or ``adam``: how much memory its state takes.
+    allow_oversubscribed : bool
+        Go on where the memory of a GPU does not suffice.
     """
 
     workers: int
@@ -74,10 +153,78 @@ class TrainingSettings:
     sync: str = "bsp"
     bucket_bytes: float = 25.0 * MEBIBYTE
     overlap: bool = True
+    forward_overlap: bool = False
     gradient_element_bytes: float = 4.0
     jitter: Jitter | None = None
     speed_factors: tuple[float, ...] = ()
-    placement: str = "in_order"
+    placement: str | tuple[str, ...] = "in_order"
+    parallelism: Parallelism | None = None
+    zero_stage: int = 0
+    optimizer: str = "sgd_momentum"
+    allow_oversubscribed: bool = False
+
+    @property
+    def grid(self) -> Parallelism:
+        """How work is split."""
+        return self.parallelism or Parallelism(data=self.workers)
+
+
+@dataclass(frozen=True)
+class DatasetSettings:
+    """Where training data comes from.
+
+    Parameters
+    ----------
+    bytes_per_sample : float
+        [bytes]
+    storage : tuple of str
+        Names of the nodes that hold it; worker r reads from the one with number r modulo their number.
+    split : str
+        ``sampled``: workers read the samples of each iteration from storage; ``sharded``: each gets its share at the
+        beginning, and reads it from its own disk; ``features``: likewise, but each has a part of every sample, so that
+        in each iteration partial sums are added up.
+    samples : int
+        In the data set.
+    prefetch : int
+        Batches that a worker reads ahead.
+    reshuffle : bool
+        With ``sharded``: exchange samples between workers after each epoch.
+    partial_sum_bytes : float
+        With ``features``: what is added up for each sample [bytes].
+    """
+
+    bytes_per_sample: float
+    storage: tuple[str, ...]
+    split: str = "sampled"
+    samples: int = 0
+    prefetch: int = 2
+    reshuffle: bool = False
+    partial_sum_bytes: float = 0.0
+
+
+@dataclass(frozen=True)
+class BackgroundSettings:
+    """Traffic of others on the same links.
+
+    Parameters
+    ----------
+    load : float
+        Mean rate at which a host sends, as a part of the bandwidth of its slowest way out.
+    sizes : str
+        ``fixed``, ``exponential``, or ``pareto``.
+    mean_bytes : float
+        Mean size of a flow [bytes].
+    pairs : str
+        ``random``: any host to any other; ``permutation``: each host to one other, always the same.
+    shape : float
+        Of the Pareto distribution, above 1.
+    """
+
+    load: float
+    sizes: str = "exponential"
+    mean_bytes: float = MEBIBYTE
+    pairs: str = "random"
+    shape: float = 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,13 +234,19 @@ class JobSettings:
     Parameters
     ----------
     name : str
-    workload : Workload or RecordedTrace
+    workload : Workload, RecordedTrace or DataflowWorkload
     training : TrainingSettings
+    dataset : DatasetSettings or None
+        None: samples are there when they are needed.
+    start_s : float
+        When its workers begin [s].
     """
 
     name: str
-    workload: Workload | RecordedTrace
+    workload: AnyWorkload
     training: TrainingSettings
+    dataset: DatasetSettings | None = None
+    start_s: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 from simnet.workload.build import REFERENCE_GPU, table_workload
+from simnet.workload.dataflow import DataflowGraph, DataflowOperation, DataflowTransfer
+from simnet.workload.dataflow_file import load_dataflow_json
+from simnet.workload.dataflow_reading import dataflow_from_data
+from simnet.workload.dataflow_workload import AnyWorkload, DataflowWorkload
+from simnet.workload.memory import (
+    OPTIMIZERS,
+    MemoryUse,
+    gpu_memory_bytes,
+    kept_activation_bytes,
+    training_memory,
+)
 from simnet.workload.model import (
     DTYPE_BYTES,
     GRADIENT_DTYPES,
@@ -15,6 +26,13 @@ from simnet.workload.model import (
 from simnet.workload.own import load_workload_csv, workload_from_rows
 from simnet.workload.profile import from_profile
 from simnet.workload.roofline import Gpu, layer_times, list_gpus
+from simnet.workload.split import (
+    Stage,
+    describe_stages,
+    matrix_layers,
+    output_bytes_per_sample,
+    split_into_stages,
+)
 from simnet.workload.tables import ModelEntry, list_models, load_model, model_entry
 from simnet.workload.throughput import Throughput, list_throughput, throughput_curve
 from simnet.workload.trace import RecordedTrace, TraceRow, TraceStep, write_trace
@@ -23,29 +41,46 @@ from simnet.workload.trace_file import load_trace
 __all__ = [
     "DTYPE_BYTES",
     "GRADIENT_DTYPES",
+    "OPTIMIZERS",
     "PRECISIONS",
     "REFERENCE_GPU",
+    "AnyWorkload",
+    "DataflowGraph",
+    "DataflowOperation",
+    "DataflowTransfer",
+    "DataflowWorkload",
     "Gpu",
     "GradientTensor",
     "Layer",
+    "MemoryUse",
     "Model",
     "ModelEntry",
     "RecordedTrace",
+    "Stage",
     "Throughput",
     "TraceRow",
     "TraceStep",
     "Workload",
+    "dataflow_from_data",
+    "describe_stages",
     "from_profile",
+    "gpu_memory_bytes",
+    "kept_activation_bytes",
     "layer_times",
     "list_gpus",
     "list_models",
     "list_throughput",
+    "load_dataflow_json",
     "load_model",
     "load_trace",
     "load_workload_csv",
+    "matrix_layers",
     "model_entry",
+    "output_bytes_per_sample",
+    "split_into_stages",
     "table_workload",
     "throughput_curve",
+    "training_memory",
     "workload_from_rows",
     "write_trace",
 ]

@@ -65,7 +65,8 @@ def test_every_cable_is_two_equal_links_and_all_ranks_are_joined(topology: Topol
 
 
 def test_every_generator_is_listed_and_made_above() -> None:
-    assert {topology.name for topology in SMALL} == set(GENERATORS)
+    # Those at the edge are in a file of their own, because their links differ by direction.
+    assert {topology.name for topology in SMALL} == set(GENERATORS) - {"edge_cloud"}
 
 
 @pytest.mark.parametrize("hosts", [1, 2, 16])

@@ -22,8 +22,7 @@ from simnet.traffic import (
     star_all_reduce,
     tree_all_reduce,
 )
-from simnet.traffic.check import _execute, _race_faults
-from simnet.traffic.graph import unfold
+from simnet.traffic.check import _execute, _race_faults, _write_out
 
 from .spoiling import sends, with_value, without_dependency
 
@@ -149,11 +148,11 @@ def test_the_random_executions_find_a_race_by_themselves():
     random delays also something in between.
     """
     schedule = without_dependency(star_all_reduce(4, 29, 4), slice(None))
-    firings = unfold(schedule, 100)
+    events = _write_out(schedule)
     random = np.random.Generator(np.random.PCG64(0))
     goal = all_reduce_goal(schedule)
     results = {
-        _execute(schedule, firings, goal, lambda: float(10 ** random.uniform(-3, 3))).tobytes() for _ in range(20)
+        _execute(schedule, events, goal, lambda: float(10 ** random.uniform(-3, 3))).tobytes() for _ in range(20)
     }
     assert len(results) > 3
 
@@ -161,10 +160,10 @@ def test_the_random_executions_find_a_race_by_themselves():
 @pytest.mark.parametrize("name", ALL_REDUCE)
 def test_without_races_all_executions_give_the_same(name):
     schedule = ALL_REDUCE[name](6, 29, 4)
-    firings = unfold(schedule, 1000)
+    events = _write_out(schedule)
     random = np.random.Generator(np.random.PCG64(0))
     for _ in range(20):
-        counts = _execute(schedule, firings, all_reduce_goal(schedule), lambda: float(10 ** random.uniform(-3, 3)))
+        counts = _execute(schedule, events, all_reduce_goal(schedule), lambda: float(10 ** random.uniform(-3, 3)))
         assert (counts[..., :-1] == 1).all()
 
 
@@ -175,12 +174,12 @@ def test_no_execution_goes_wrong_without_a_race_being_named(seed):
     ranks = int(random.integers(2, 7))
     schedule = list(ALL_REDUCE.values())[seed % len(ALL_REDUCE)](ranks, 29, 4)
     spoilt = without_dependency(schedule, int(random.integers(len(schedule.dependencies))))
-    firings = unfold(spoilt, 1000)
+    events = _write_out(spoilt)
     goal = all_reduce_goal(spoilt)
-    if any(_race_faults(spoilt, firings, goal)):
+    if any(_race_faults(spoilt, events, goal)):
         return
     for _ in range(10):
-        counts = _execute(spoilt, firings, goal, lambda: float(10 ** random.uniform(-3, 3)))
+        counts = _execute(spoilt, events, goal, lambda: float(10 ** random.uniform(-3, 3)))
         assert (counts[..., :-1] == 1).all()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import simpy
 
@@ -12,7 +13,7 @@ from simnet.protocols import FlowProtocol
 from simnet.topology import star
 from simnet.traffic import ring_all_reduce
 from simnet.training.communicator import Communicator, Exchange
-from simnet.training.records import CollectiveRow
+from simnet.training.records import CollectiveRow, Sent
 
 
 @pytest.fixture
@@ -25,8 +26,10 @@ def make_communicator():
         fabric = FluidFabric(env, Network(topology, FlowProtocol()))
         # A ring of two: two steps of half the buffer.
         placement = fabric.place(ring_all_reduce(2, 4, 0.25), topology.compiled.rank_nodes)
-        exchanges = [Exchange("ring", 1.0, placement, priority) for priority in priorities]
-        return env, recorder, Communicator(env, fabric, recorder, "job", 2, exchanges)
+        exchanges = [
+            Exchange("ring", 1.0, lambda _: placement, priority, bucket) for bucket, priority in enumerate(priorities)
+        ]
+        return env, recorder, Communicator(env, fabric, recorder, "job", np.arange(2), exchanges, Sent(2, 0))
 
     return make
 
@@ -37,7 +40,7 @@ def announce_at(env, communicator, *announcements):
     def worker():
         for time, iteration, bucket in announcements:
             yield env.timeout(time - env.now)
-            communicator.announce(iteration, bucket)
+            communicator.announce(iteration, bucket, 0)
 
     env.process(worker())
 
@@ -107,7 +110,7 @@ def test_nothing_is_kept_of_what_everybody_has_seen_through(make_communicator):
 
     def worker(rank):
         for iteration in range(50):
-            communicator.announce(iteration, 0)
+            communicator.announce(iteration, 0, rank)
             yield from communicator.finish(iteration, 0, rank)
 
     for rank in range(2):

@@ -9,6 +9,7 @@ import pytest
 
 from simnet.training.buckets import make_buckets
 from simnet.training.compute import compute_times
+from simnet.training.plan import plan_iteration
 from simnet.training.settings import Jitter, JobSettings, TrainingSettings
 
 from .building import workload
@@ -18,7 +19,7 @@ LOAD = workload([10, 20, 30], forward_s=0.6, backward_s=[0.4, 0.2, 0.1])
 
 def times_of(training: TrainingSettings, *, bucket_bytes: float = 0.0, seed: int = 0, name: str = "job"):
     buckets = make_buckets(LOAD.tensor_elements, 4.0, bucket_bytes)
-    return compute_times(JobSettings(name, LOAD, training), buckets, seed)
+    return compute_times(JobSettings(name, LOAD, training), plan_iteration(LOAD.model, buckets, training), seed)
 
 
 def test_buckets_are_ready_when_their_last_tensor_is():
@@ -27,12 +28,10 @@ def test_buckets_are_ready_when_their_last_tensor_is():
     Buckets of at least 100 bytes: the first two tensors (120 bytes), and the third.
     """
     alone = times_of(TrainingSettings(2)).timeline(0, 0)
-    assert alone.ready_s == pytest.approx([0.7, 0.9, 1.3], rel=1e-12)
-    assert alone.total_s == pytest.approx(1.3, rel=1e-12)
-    assert alone.ready_s[-1] <= alone.total_s
-    assert times_of(TrainingSettings(2), bucket_bytes=100.0).timeline(0, 1).ready_s == pytest.approx(
-        [0.9, 1.3], rel=1e-12
-    )
+    assert alone == pytest.approx([0.7, 0.9, 1.3, 1.3, 1.3], rel=1e-12)
+    assert alone == sorted(alone)
+    two = times_of(TrainingSettings(2), bucket_bytes=100.0).timeline(0, 1)
+    assert two == pytest.approx([0.9, 1.3, 1.3, 1.3], rel=1e-12)
 
 
 def test_speed_stretches_everything():
@@ -40,9 +39,9 @@ def test_speed_stretches_everything():
     times = times_of(TrainingSettings(3, speed_factors=(1.0, 0.5, 4.0)))
     for rank, stretch in enumerate((1.0, 2.0, 0.25)):
         timeline = times.timeline(5, rank)
-        assert timeline.total_s == pytest.approx(1.3 * stretch, rel=1e-12)
-        assert timeline.ready_s == pytest.approx([0.7 * stretch, 0.9 * stretch, 1.3 * stretch], rel=1e-12)
-    assert times.slowest(0).total_s == pytest.approx(2.6, rel=1e-12)
+        assert timeline[-1] == pytest.approx(1.3 * stretch, rel=1e-12)
+        assert timeline[:3] == pytest.approx([0.7 * stretch, 0.9 * stretch, 1.3 * stretch], rel=1e-12)
+    assert times.slowest(0)[-1] == pytest.approx(2.6, rel=1e-12)
     assert times.fastest_s([0, 1]) == pytest.approx(0.325, rel=1e-12)
 
 
@@ -59,7 +58,7 @@ MOMENTS = {
 def test_jitter_has_the_mean_and_spread_of_its_distribution(name):
     """Over 20,000 draws: mean within 4 standard errors, standard deviation within 3 %."""
     times = times_of(TrainingSettings(2000, jitter=Jitter(name, 0.2)))
-    factors = np.array([[times.timeline(i, rank).total_s for rank in range(2000)] for i in range(10)]) / 1.3
+    factors = np.array([[times.timeline(i, rank)[-1] for rank in range(2000)] for i in range(10)]) / 1.3
     mean, deviation = MOMENTS[name]
     assert factors.mean() == pytest.approx(mean, abs=4 * deviation / np.sqrt(factors.size))
     assert factors.std() == pytest.approx(deviation, rel=0.03)
@@ -69,12 +68,12 @@ def test_jitter_has_the_mean_and_spread_of_its_distribution(name):
 @pytest.mark.parametrize("name", MOMENTS)
 def test_no_spread_is_no_jitter(name):
     times = times_of(TrainingSettings(4, jitter=Jitter(name, 0.0)))
-    assert times.timeline(0, 3).total_s == pytest.approx(1.3, rel=1e-12)
+    assert times.timeline(0, 3)[-1] == pytest.approx(1.3, rel=1e-12)
 
 
 def test_a_large_spread_never_makes_a_time_negative():
     times = times_of(TrainingSettings(1000, jitter=Jitter("normal", 5.0)))
-    assert min(times.timeline(0, rank).total_s for rank in range(1000)) == 0.0
+    assert min(times.timeline(0, rank)[-1] for rank in range(1000)) == 0.0
 
 
 def test_jitter_depends_on_seed_job_iteration_and_rank_and_on_nothing_else():
@@ -84,7 +83,7 @@ def test_jitter_depends_on_seed_job_iteration_and_rank_and_on_nothing_else():
     def table(order, **which):
         times = times_of(training, **which)
         found = {(i, rank): times.timeline(i, rank) for i, rank in order}
-        return [found[i, rank].total_s for i in range(2) for rank in range(3)]
+        return [found[i, rank][-1] for i in range(2) for rank in range(3)]
 
     forwards = [(i, rank) for i in range(2) for rank in range(3)]
     first = table(forwards)
@@ -96,8 +95,8 @@ def test_jitter_depends_on_seed_job_iteration_and_rank_and_on_nothing_else():
 
 def test_jitter_stretches_the_whole_timeline_of_a_worker():
     timeline = times_of(TrainingSettings(2, jitter=Jitter("uniform", 0.5))).timeline(0, 1)
-    stretch = timeline.total_s / 1.3
-    assert timeline.ready_s == pytest.approx([0.7 * stretch, 0.9 * stretch, 1.3 * stretch], rel=1e-12)
+    stretch = timeline[-1] / 1.3
+    assert timeline[:3] == pytest.approx([0.7 * stretch, 0.9 * stretch, 1.3 * stretch], rel=1e-12)
 
 
 def test_the_slowest_is_the_latest_at_every_moment():
@@ -105,8 +104,8 @@ def test_the_slowest_is_the_latest_at_every_moment():
     times = times_of(training)
     timelines = [times.timeline(2, rank) for rank in range(5)]
     slowest = times.slowest(2)
-    assert slowest.total_s == pytest.approx(max(timeline.total_s for timeline in timelines), rel=1e-12)
-    assert slowest.ready_s == pytest.approx(np.max([timeline.ready_s for timeline in timelines], axis=0), rel=1e-12)
+    assert slowest[-1] == pytest.approx(max(timeline[-1] for timeline in timelines), rel=1e-12)
+    assert slowest == pytest.approx(np.max(timelines, axis=0), rel=1e-12)
 
 
 def test_an_unknown_distribution_is_refused():

@@ -1,0 +1,167 @@
+"""From the sections of a job to settings, and whether these fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simnet.errors import InputError, Problem, nearest
+from simnet.scenario.models import DatasetSpec
+from simnet.scenario.training import Room
+from simnet.topology import Topology
+from simnet.training.architectures import arrange
+from simnet.training.layout import lay_out_workers
+from simnet.training.memory import largest_memory_use, memory_limit_bytes, splits_that_fit
+from simnet.training.settings import DatasetSettings, JobSettings, Parallelism, TrainingSettings
+from simnet.units import format_size
+from simnet.workload import DataflowWorkload, RecordedTrace, Workload
+
+__all__ = ["PlacedJob", "build_dataset", "fit_to_workload", "place_job"]
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedJob:
+    """A job whose workers have their places.
+
+    Attributes
+    ----------
+    settings : JobSettings
+    nodes : ndarray of int, shape (workers,)
+        Node index of each worker.
+    notes : tuple of str
+        What is odd about it, in words.
+    """
+
+    settings: JobSettings
+    nodes: NDArray[np.int64]
+    notes: tuple[str, ...]
+
+
+def build_dataset(spec: DatasetSpec, topology: Topology) -> DatasetSettings:
+    """Return where training data comes from.
+
+    Raises
+    ------
+    InputError
+        A node that is not there, no storage where it is needed, or no number of samples.
+    """
+    problems = []
+    compiled = topology.compiled
+    storage = tuple(
+        name for name, kind in zip(compiled.node_names, compiled.node_kind, strict=True) if kind == "storage"
+    )
+    if spec.storage is not None:
+        storage = (spec.storage,)
+        if spec.storage not in compiled.node_index:
+            message = f"topology {topology.name} has no node {spec.storage!r}"
+            problems.append(Problem(message, nearest(spec.storage, compiled.node_names), ("storage",)))
+    elif not storage and spec.split == "sampled":
+        message = f"topology {topology.name} has no node of kind storage"
+        problems.append(Problem(message, "name the node that the data is on, or add one", ("storage",)))
+    if spec.split != "sampled" and spec.samples is None:
+        message = f"'samples' is missing in dataset, and {spec.split} workers have a share of them each"
+        problems.append(Problem(message, "give the number of samples", ("samples",)))
+    if problems:
+        raise InputError(problems)
+    return DatasetSettings(
+        spec.bytes_per_sample,
+        storage,
+        spec.split,
+        spec.samples or 0,
+        spec.prefetch,
+        spec.reshuffle,
+        spec.partial_sum_size,
+    )
+
+
+def fit_to_workload(training: TrainingSettings, workload: object) -> TrainingSettings:
+    """Return settings in which each device of a dataflow graph is a worker, as stages of a pipeline are."""
+    if not isinstance(workload, DataflowWorkload) or training.grid.replica > 1:
+        return training
+    devices = workload.graph.devices
+    if training.workers % devices:
+        return training
+    return replace(training, parallelism=Parallelism(data=training.workers // devices, pipeline=devices))
+
+
+def place_job(job: JobSettings, room: Room, seed: int) -> PlacedJob:
+    """Give the workers of a job their places, and see whether all of it fits together.
+
+    Raises
+    ------
+    InputError
+        Workers or servers that have no room, a model that cannot be split so, or does not fit into memory.
+    """
+    problems = list(_split_problems(job))
+    notes: tuple[str, ...] = ()
+    nodes = np.empty(0, dtype=np.int64)
+    try:
+        nodes = lay_out_workers(room.topology.compiled, job, seed, room.taken)
+    except InputError as error:
+        problems += (problem.under("training") for problem in error.problems)
+    if not problems:
+        try:
+            group = nodes[[job.training.grid.rank_of(0, replica, 0) for replica in range(job.training.grid.data)]]
+            arrange(job.training.architecture, room.topology, group)
+        except InputError as error:
+            name = job.training.architecture.name
+            problems += (problem.under("training", "architecture", name) for problem in error.problems)
+    if not problems:
+        memory = list(_memory_problems(job))
+        if job.training.allow_oversubscribed:
+            notes = tuple(f"{problem.message}, which is allowed" for problem in memory)
+        else:
+            problems += memory
+    if problems:
+        raise InputError(problems)
+    return PlacedJob(job, nodes, notes)
+
+
+def _split_problems(job: JobSettings) -> Iterator[Problem]:
+    """Yield why a model cannot be split as it is wanted."""
+    workload, grid = job.workload, job.training.grid
+    if isinstance(workload, DataflowWorkload):
+        devices = workload.graph.devices
+        if grid.pipeline != devices or grid.inner > 1:
+            message = f"{job.training.workers} workers cannot be the {devices} devices of each replica of the graph"
+            yield Problem(message, f"a multiple of {devices} is wanted", ("training", "workers"))
+        return
+    if grid.replica == 1:
+        return
+    if isinstance(workload, RecordedTrace):
+        message = "a recorded trace is of workers with the whole model"
+        yield Problem(message, "only data parallelism is possible", ("training", "parallelism"))
+        return
+    layers = len(workload.model.layers)
+    if grid.pipeline > layers:
+        message = f"the {layers} layers of {workload.model.name} cannot be cut into {grid.pipeline} stages"
+        yield Problem(message, f"at most {layers} are possible", ("training", "parallelism", "pipeline"))
+    pieces = grid.micro_batches * grid.shared_memory
+    if workload.batch_size % pieces:
+        message = f"a batch of {workload.batch_size} samples cannot be cut into {pieces} equal pieces"
+        key = ("pipeline", "micro_batches") if grid.micro_batches > 1 else ("parallelism", "shared_memory")
+        yield Problem(message, "micro-batches, and workers that share memory, have as many samples each", ("training", *key))
+    if grid.shared_memory > 1 and not any(layer.memory_bytes for layer in workload.model.layers):
+        message = f"{workload.model.name} does not say how much memory its layers read and write"
+        yield Problem(message, "give them memory_bytes", ("training", "parallelism", "shared_memory"))
+
+
+def _memory_problems(job: JobSettings) -> Iterator[Problem]:
+    """Yield that a job does not fit into memory, with the sum, and what would fit."""
+    use, limit = largest_memory_use(job), memory_limit_bytes(job)
+    if use is None or limit is None or use.total_bytes <= limit or not isinstance(job.workload, Workload):
+        return
+    parts = ", ".join(
+        f"{format_size(getattr(use, f'{part}_bytes'))} {part}"
+        for part in ("parameters", "gradients", "optimizer", "activations", "buffers")
+    )
+    message = (
+        f"{format_size(use.total_bytes)} a worker do not fit into the {format_size(limit)} of {job.workload.gpu}: {parts}"
+    )
+    ways = splits_that_fit(job, limit)
+    found = [way for way, _ in zip(ways, range(3), strict=False)]
+    hint = f"{', or '.join(found)} would fit" if found else "a smaller batch, or more workers, to split the model over"
+    yield Problem(f"{message}", f"{hint}; allow_oversubscribed: true goes on anyway", ("workload", "gpu"))

@@ -1,0 +1,242 @@
+"""From the section ``training`` of a validated job to settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from simnet.errors import InputError, Problem
+from simnet.scenario.algorithm_options import fitted, misfits
+from simnet.scenario.models import DISTRIBUTIONS, TrainingSpec
+from simnet.scenario.sections import NotKnownError, Section
+from simnet.topology import Topology
+from simnet.training.architectures import ARCHITECTURES, most_messages_at_once
+from simnet.training.layout import ranks_of
+from simnet.training.settings import Architecture, Jitter, Parallelism, TrainingSettings
+from simnet.workload import DTYPE_BYTES
+
+__all__ = ["Room", "build_training", "replicas", "worker_count"]
+
+MOST_PAIRS = 4_000_000
+"""Operations of one exchange, some 700 bytes each."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where the workers of a job can be.
+
+    Parameters
+    ----------
+    topology : Topology
+    taken : frozenset of int
+        Nodes with workers of other jobs.
+    """
+
+    topology: Topology
+    taken: frozenset[int] = frozenset()
+
+    def ranks(self, shared_memory: int = 1) -> int:
+        """Return how many workers have room."""
+        nodes = ranks_of(self.topology.compiled, shared_memory)
+        return len(nodes) if not self.taken else sum(node not in self.taken for node in nodes.tolist())
+
+
+def worker_count(spec: TrainingSpec, room: Room) -> int:
+    """Return the number of workers: as given, or as work is split, or all that have room.
+
+    Of all where these are hosts those are left out that servers want.
+    """
+    if spec.workers is not None:
+        return spec.workers
+    if not isinstance(spec.placement, str):
+        return len(spec.placement)
+    split = 1
+    if spec.parallelism is not None:
+        split = spec.parallelism.pipeline * spec.parallelism.tensor * spec.parallelism.shared_memory
+        if spec.parallelism.data is not None:
+            return split * spec.parallelism.data
+    compiled = room.topology.compiled
+    there = room.ranks(spec.parallelism.shared_memory if spec.parallelism is not None else 1)
+    way = ARCHITECTURES[spec.architecture.name]
+    if "gpu" not in compiled.node_kind:
+        there -= way.servers(there, _architecture(spec.architecture).options)
+    return max(1, there // split) * split
+
+
+def replicas(spec: TrainingSpec, room: Room) -> int:
+    """Return how many workers, or groups of workers that a model is split over, have samples of their own."""
+    workers = worker_count(spec, room)
+    grid = _grid(spec, workers)
+    return grid.data if grid is not None else workers
+
+
+def build_training(spec: TrainingSpec, gradient_dtype: str, room: Room) -> TrainingSettings:
+    """Return the training settings in SI units.
+
+    Raises
+    ------
+    InputError
+        More workers than ranks, options or speeds of workers that do not exist; all at once.
+    """
+    problems: list[Problem] = []
+    for check in _CHECKS:
+        # A check that needs what is wrong already has nothing to say.
+        with suppress(NotKnownError):
+            problems += check(spec, room)
+    if problems:
+        raise InputError(problems)
+    workers = worker_count(spec, room)
+    speeds = [1.0] * workers
+    if isinstance(spec.speed_factors, tuple):
+        speeds = list(spec.speed_factors) or speeds
+    else:
+        for rank, speed in spec.speed_factors.items():
+            speeds[rank] = speed
+    jitter = None
+    if spec.jitter is not None:
+        spread = getattr(spec.jitter, DISTRIBUTIONS[spec.jitter.distribution])
+        jitter = Jitter(spec.jitter.distribution, spread)
+    grid = _grid(spec, workers)
+    architecture = _architecture(spec.architecture)
+    options = fitted(architecture.options, room.topology.compiled, grid.data if grid else workers)
+    return TrainingSettings(
+        workers=workers,
+        architecture=Architecture(architecture.name, MappingProxyType(options)),
+        sync=spec.sync,
+        bucket_bytes=spec.bucket_size,
+        overlap=spec.overlap,
+        forward_overlap=spec.forward_overlap,
+        gradient_element_bytes=float(DTYPE_BYTES[gradient_dtype]),
+        jitter=jitter,
+        speed_factors=tuple(speeds),
+        placement=spec.placement,
+        parallelism=grid,
+        zero_stage=spec.zero_stage,
+        optimizer=spec.optimizer,
+        allow_oversubscribed=spec.allow_oversubscribed,
+    )
+
+
+def _architecture(spec: Any) -> Architecture:
+    """Return an architecture with its options in SI units, as the functions that arrange it want them."""
+    options = dict(spec.options)
+    for rate, cost in (("aggregation_rate", "aggregate_s_per_byte"), ("update_rate", "update_s_per_byte")):
+        if rate in options:
+            bytes_per_s = options.pop(rate)
+            options[cost] = 0.0 if bytes_per_s == math.inf else 1.0 / bytes_per_s
+    return Architecture(spec.name, options)
+
+
+def _grid(spec: TrainingSpec, workers: int) -> Parallelism | None:
+    """Return how work is split; None where it is all data-parallel."""
+    split = spec.parallelism
+    if split is None:
+        return None
+    return Parallelism(
+        data=workers // (split.pipeline * split.tensor * split.shared_memory),
+        pipeline=split.pipeline,
+        tensor=split.tensor,
+        shared_memory=split.shared_memory,
+        micro_batches=spec.pipeline.micro_batches,
+        order=spec.pipeline.order,
+        all_reduces_per_layer=spec.tensor.all_reduces_per_layer,
+    )
+
+
+# -- what can be wrong ---------------------------------------------------------------------------------------------------
+
+
+def _worker_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
+    shared = spec.parallelism.shared_memory if spec.parallelism is not None else 1
+    ranks, workers = room.ranks(shared), worker_count(spec, room)
+    if workers > ranks:
+        left = " that other jobs leave" if room.taken else f" of topology {room.topology.name}"
+        key = "workers" if spec.workers is not None or spec.parallelism is None else "parallelism"
+        yield Problem(f"{workers} workers do not fit on the {ranks} ranks{left}", f"at most {ranks} workers are possible", (key,))
+
+
+def _grid_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
+    split = spec.parallelism
+    if split is None:
+        return
+    workers = worker_count(spec, room)
+    each = split.pipeline * split.tensor * split.shared_memory
+    product = each * (split.data if split.data is not None else max(1, workers // each))
+    if product != workers:
+        hint = f"leave workers or data out, or make them fit: a replica has {each} workers"
+        yield Problem(f"parallelism has a product of {product}, but there are {workers} workers", hint, ("parallelism",))
+    if split.tensor > 1 and split.shared_memory > 1:
+        hint = "one of them is possible: GPUs share layers, cores of a host share its memory"
+        yield Problem("tensor stands beside shared_memory", hint, ("parallelism", "shared_memory"))
+    if split.shared_memory > 1 and math.isinf(room.topology.compiled.node_memory_bandwidth.min()):
+        hosts = [kind == "host" for kind in room.topology.compiled.node_kind]
+        if math.isinf(room.topology.compiled.node_memory_bandwidth[hosts].min(initial=math.inf)):
+            message = f"topology {room.topology.name} does not say what the memory of its hosts can do"
+            yield Problem(message, "give hosts a memory_bandwidth", ("parallelism", "shared_memory"))
+
+
+def _sharding_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # noqa: ARG001
+    split = spec.parallelism
+    is_split = split is not None and (split.pipeline > 1 or split.tensor > 1 or split.shared_memory > 1)
+    if spec.zero_stage and spec.architecture.name != "ring":
+        message = f"zero_stage stands beside architecture {spec.architecture.name}"
+        yield Problem(message, "sharded training goes by reduce-scatter and all-gather: architecture: ring", ("zero_stage",))
+    if spec.zero_stage == 3 and is_split:
+        yield Problem("zero_stage 3 stands beside a model that is split", "at most 2 is possible there", ("zero_stage",))
+    if spec.zero_stage == 3 and spec.forward_overlap:
+        hint = "leave it out: parameters are gathered when the forward pass needs them anyway"
+        yield Problem("forward_overlap stands beside zero_stage 3", hint, ("forward_overlap",))
+    if spec.forward_overlap and is_split:
+        hint = "leave it out: a pipeline begins when all workers of a replica have their parameters"
+        yield Problem("forward_overlap stands beside a model that is split", hint, ("forward_overlap",))
+
+
+def _pair_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
+    architecture = _architecture(spec.architecture)
+    workers = min(replicas(spec, room), len(room.topology.compiled.ranks))
+    pairs = most_messages_at_once(architecture, workers)
+    if pairs > MOST_PAIRS:
+        message = f"{architecture.name} lets {pairs:,} pairs talk at once, which takes too much memory"
+        hint = f"at most {MOST_PAIRS:,} are possible: fewer workers or servers"
+        yield Problem(message, hint, ("architecture",))
+
+
+def _option_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
+    options: Section = spec.architecture.options
+    for key, message, hint in misfits(options, replicas(spec, room)):
+        yield Problem(message, hint, ("architecture", spec.architecture.name, key))
+
+
+def _speed_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
+    speeds, workers = spec.speed_factors, worker_count(spec, room)
+    if isinstance(speeds, tuple):
+        if len(speeds) not in (0, workers):
+            message = f"speed_factors has {len(speeds)} elements for {workers} workers"
+            yield Problem(message, "one each is wanted, or a mapping {rank: factor}", ("speed_factors",))
+        return
+    for rank in speeds:
+        if rank >= workers:
+            message = f"speed_factors names rank {rank}, of {workers} workers"
+            yield Problem(message, f"ranks from 0 to {workers - 1} are there", ("speed_factors", rank))
+
+
+def _placement_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
+    listed, workers = spec.placement, worker_count(spec, room)
+    if not isinstance(listed, str) and len(listed) != workers:
+        message = f"placement lists {len(listed)} nodes for {workers} workers"
+        yield Problem(message, "one each is wanted", ("placement",))
+
+
+_CHECKS = (
+    _worker_problems,
+    _grid_problems,
+    _sharding_problems,
+    _pair_problems,
+    _option_problems,
+    _speed_problems,
+    _placement_problems,
+)

@@ -1,0 +1,304 @@
+"""The ways in which workers exchange gradients: by name, from options to schedules and to the nodes that take part.
+
+An architecture is one function here, which *arranges* it on a cluster; everything else asks `ARCHITECTURES`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simnet.errors import InputError, Problem
+from simnet.topology import CompiledTopology, Topology
+from simnet.topology.multicast import multicast_tree
+from simnet.traffic import (
+    ALL_REDUCE,
+    Schedule,
+    aggregator_count,
+    map_reduce,
+    parameter_server_push_pull,
+    ring_all_gather,
+    ring_reduce_scatter,
+    tree_of_parents_all_reduce,
+)
+from simnet.training.settings import Architecture
+
+__all__ = ["ARCHITECTURES", "Arrangement", "Way", "arrange", "most_messages_at_once"]
+
+MakeSchedule = Callable[..., Schedule]
+"""``(elements, element_bytes, *, divisible, bucket) -> Schedule``: that of one bucket."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arrangement:
+    """An architecture on a cluster.
+
+    Parameters
+    ----------
+    nodes : ndarray of int, shape (ranks,)
+        Node index of each rank: the workers first, then servers or switches.
+    schedules : callable
+        ``(elements, element_bytes, divisible) -> [Schedule]``, one for each bucket, given their elements.
+    joins_late : bool
+        Each worker takes part as soon as it is ready itself, not only when all are.
+    streams : float
+        Exchanges that may be under way at once.
+    """
+
+    nodes: NDArray[np.int64]
+    schedules: Callable[[Sequence[int], float, bool], list[Schedule]]
+    joins_late: bool = False
+    streams: float = 1
+
+
+class Arrange(Protocol):
+    """Arranges an architecture for some workers."""
+
+    def __call__(
+        self, topology: Topology, nodes: NDArray[np.int64], options: Mapping[str, Any], busy: frozenset[int]
+    ) -> Arrangement:
+        """Arrange it.
+
+        Parameters
+        ----------
+        topology : Topology
+        nodes : ndarray of int, shape (workers,)
+            Node index of each worker.
+        options : mapping
+        busy : frozenset of int
+            Hosts with workers on them, of all jobs.
+        """
+
+
+def _nothing_grows(workers: int, options: Mapping[str, Any]) -> int:  # noqa: ARG001
+    return 0
+
+
+@dataclass(frozen=True)
+class Way:
+    """An architecture.
+
+    Parameters
+    ----------
+    arrange : Arrange
+    pairs : callable
+        ``(workers, options) -> int``: operations of one exchange where these grow faster than the workers.
+    servers : callable
+        ``(workers, options) -> int``: hosts that it wants besides the workers.
+    """
+
+    arrange: Arrange
+    pairs: Callable[[int, Mapping[str, Any]], int] = _nothing_grows
+    servers: Callable[[int, Mapping[str, Any]], int] = _nothing_grows
+
+
+def arrange(
+    architecture: Architecture, topology: Topology, nodes: NDArray[np.int64], busy: frozenset[int] | None = None
+) -> Arrangement:
+    """Arrange an architecture on a cluster.
+
+    Parameters
+    ----------
+    architecture : Architecture
+    topology : Topology
+    nodes : ndarray of int, shape (workers,)
+        Node index of each worker.
+    busy : frozenset of int, optional
+        Hosts with workers on them; those of these workers where not given.
+
+    Raises
+    ------
+    InputError
+        The cluster lacks hosts for servers, or switches.
+    """
+    if busy is None:
+        busy = frozenset(topology.compiled.host_of_node[nodes].tolist())
+    return ARCHITECTURES[architecture.name].arrange(topology, nodes, architecture.options, busy)
+
+
+def most_messages_at_once(architecture: Architecture, workers: int) -> int:
+    """Return the operations of the schedule where every pair talks; 0 where they grow no faster than the workers."""
+    return ARCHITECTURES[architecture.name].pairs(workers, architecture.options)
+
+
+def sharded(nodes: NDArray[np.int64], collective: str) -> Arrangement:
+    """Return the rings of sharded training: ``reduce_scatter`` of gradients, or ``all_gather`` of parameters."""
+    make = {"reduce_scatter": ring_reduce_scatter, "all_gather": ring_all_gather}[collective]
+    return Arrangement(nodes, _each_bucket(partial(make, len(nodes))))
+
+
+# -- all-reduce among the workers ---------------------------------------------------------------------------------------
+
+
+def _all_reduce(make: MakeSchedule) -> Arrange:
+    def arrange_it(
+        topology: Topology,  # noqa: ARG001
+        nodes: NDArray[np.int64],
+        options: Mapping[str, Any],
+        busy: frozenset[int],  # noqa: ARG001
+    ) -> Arrangement:
+        return Arrangement(nodes, _each_bucket(partial(make, len(nodes), **options)))
+
+    return arrange_it
+
+
+def _each_bucket(make: MakeSchedule) -> Callable[[Sequence[int], float, bool], list[Schedule]]:
+    """Make the schedule of each bucket by itself; buckets of one size share theirs."""
+
+    def schedules(elements: Sequence[int], element_bytes: float, divisible: bool) -> list[Schedule]:
+        made: dict[int, Schedule] = {}
+        for size in elements:
+            if size not in made:
+                made[size] = make(size, element_bytes, divisible=divisible)
+        return [made[size] for size in elements]
+
+    return schedules
+
+
+# -- parameter servers --------------------------------------------------------------------------------------------------
+
+
+def _parameter_server(
+    topology: Topology, nodes: NDArray[np.int64], options: Mapping[str, Any], busy: frozenset[int]
+) -> Arrangement:
+    """Servers on hosts of their own, or beside the workers; each sums up what it is sent.
+
+    What a server is sent it adds up with the processor and the memory of its host.
+    """
+    workers = len(nodes)
+    servers, fan_in = int(options.get("servers", 1)), options.get("fan_in")
+    count = servers + (aggregator_count(workers, fan_in) if fan_in else 0)
+    hosts = _server_hosts(topology.compiled, nodes, count, str(options.get("placement", "free_hosts")), busy)
+    costs = {key: options[key] for key in ("aggregate_s_per_byte", "update_s_per_byte", "cores") if key in options}
+    has_memory = bool(np.isfinite(topology.compiled.node_memory_bandwidth[hosts]).any())
+    costs["memory_accesses"] = float(options.get("memory_accesses", 3.0)) if has_memory else 0.0
+
+    def schedules(elements: Sequence[int], element_bytes: float, divisible: bool) -> list[Schedule]:
+        made: dict[tuple[int, int | None], Schedule] = {}
+        only = server_of_each(elements, servers, str(options.get("shards", "even")))
+        for key in zip(elements, only, strict=True):
+            if key not in made:
+                made[key] = parameter_server_push_pull(
+                    workers, servers, key[0], element_bytes, divisible=divisible, only=key[1], fan_in=fan_in, **costs
+                )
+        return [made[key] for key in zip(elements, only, strict=True)]
+
+    return Arrangement(np.concatenate([nodes, hosts]), schedules, joins_late=True, streams=math.inf)
+
+
+def server_of_each(elements: Sequence[int], servers: int, shards: str) -> list[int | None]:
+    """Return which server each bucket is for.
+
+    Parameters
+    ----------
+    elements : sequence of int
+        Of each bucket.
+    servers : int
+    shards : str
+        ``even``: each bucket is cut among all of them, which gives None; ``round_robin``: bucket b is for server b
+        modulo their number, as TensorFlow's replica device setter places variables; ``by_size``: for the server that
+        has least so far.
+    """
+    if shards == "even" or servers == 1:
+        return [None] * len(elements)
+    if shards == "round_robin":
+        return [bucket % servers for bucket in range(len(elements))]
+    loads = [0] * servers
+    chosen: list[int | None] = []
+    for size in elements:
+        server = loads.index(min(loads))
+        loads[server] += size
+        chosen.append(server)
+    return chosen
+
+
+def _server_hosts(
+    compiled: CompiledTopology, nodes: NDArray[np.int64], count: int, placement: str, busy: frozenset[int]
+) -> NDArray[np.int64]:
+    """Return the nodes of servers.
+
+    ``free_hosts``: hosts that no worker is on, in order; where there are not enough of those, the rest shares the
+    workers' hosts in turn. ``dedicated``: only such hosts. ``colocated``: the workers' hosts in turn.
+    """
+    hosts = [node for node, kind in enumerate(compiled.node_kind) if kind == "host"]
+    own = list(dict.fromkeys(compiled.host_of_node[nodes].tolist()))
+    free = [host for host in hosts if host not in busy]
+    if placement == "dedicated" and len(free) < count:
+        message = f"{count} servers do not fit on the {len(free)} hosts without workers"
+        hint = "fewer servers or workers, or placement: colocated"
+        raise InputError(Problem(message, hint, ("servers",)))
+    if placement == "colocated":
+        chosen = _in_turn(own, count)
+    elif len(free) >= count:
+        chosen = free[:count]
+    else:
+        chosen = free + _in_turn(own, count - len(free))
+    return np.array(chosen, dtype=np.int64)
+
+
+def _in_turn(nodes: Sequence[int], count: int) -> list[int]:
+    return [nodes[number % len(nodes)] for number in range(count)]
+
+
+def _server_count(workers: int, options: Mapping[str, Any]) -> int:
+    fan_in = options.get("fan_in")
+    return int(options.get("servers", 1)) + (aggregator_count(workers, fan_in) if fan_in else 0)
+
+
+def _servers_apart(workers: int, options: Mapping[str, Any]) -> int:
+    return 0 if options.get("placement") == "colocated" else _server_count(workers, options)
+
+
+# -- map-reduce, and switches that reduce and replicate ------------------------------------------------------------------
+
+
+def _map_reduce(
+    topology: Topology, nodes: NDArray[np.int64], options: Mapping[str, Any], busy: frozenset[int]
+) -> Arrangement:
+    """A driver on a host of its own gathers what the executors have mapped, and broadcasts the new model."""
+    [driver] = _server_hosts(topology.compiled, nodes, 1, "free_hosts", busy)
+    make = partial(map_reduce, len(nodes), **options)
+    return Arrangement(np.append(nodes, driver), _each_bucket(make))
+
+
+def _in_network(
+    topology: Topology, nodes: NDArray[np.int64], options: Mapping[str, Any], busy: frozenset[int]  # noqa: ARG001
+) -> Arrangement:
+    """Switches add up what comes from below and replicate what comes from above: one copy a link each way.
+
+    R. Graham et al., "Scalable hierarchical aggregation protocol (SHArP)", COM-HPC 2016.
+    """
+    tree = multicast_tree(topology, None, nodes.tolist())
+    rank = {int(node): worker for worker, node in enumerate(nodes.tolist())}
+    inner = [node for node in tree.nodes if node not in rank]
+    rank |= {node: len(nodes) + number for number, node in enumerate(inner)}
+    parents = np.full(len(rank), -1)
+    for node, parent in zip(tree.nodes, tree.parents, strict=True):
+        if parent >= 0:
+            parents[rank[node]] = rank[tree.nodes[parent]]
+    contributors = np.arange(len(nodes))
+    make = partial(tree_of_parents_all_reduce, parents, contributors, **options)
+    return Arrangement(np.concatenate([nodes, np.array(inner, dtype=np.int64)]), _each_bucket(make))
+
+
+ARCHITECTURES: Mapping[str, Way] = MappingProxyType(
+    {
+        **{name: Way(_all_reduce(make)) for name, make in ALL_REDUCE.items() if name != "mesh"},
+        "mesh": Way(_all_reduce(ALL_REDUCE["mesh"]), pairs=lambda workers, _: 2 * workers * (workers - 1)),
+        "parameter_server": Way(
+            _parameter_server,
+            pairs=lambda workers, options: 2 * workers * int(options.get("servers", 1)),
+            servers=_servers_apart,
+        ),
+        "mapreduce": Way(_map_reduce, servers=lambda *_: 1),
+        "in_network": Way(_in_network),
+    }
+)
+"""The architectures by the names that scenarios use."""

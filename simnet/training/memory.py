@@ -1,0 +1,86 @@
+"""Whether a job fits into the memory of its GPUs, and what would make it fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from simnet.training.settings import JobSettings, Parallelism
+from simnet.workload import MemoryUse, Workload, gpu_memory_bytes, split_into_stages, training_memory
+
+__all__ = ["largest_memory_use", "memory_limit_bytes", "splits_that_fit"]
+
+_MOST_STAGES, _MOST_SHARES = 64, 8
+
+
+def largest_memory_use(job: JobSettings) -> MemoryUse | None:
+    """Return what the worker holds that holds most, or None where that is not known."""
+    workload, training, grid = job.workload, job.training, job.training.grid
+    if not isinstance(workload, Workload):
+        return None
+    stages = split_into_stages(workload, grid.pipeline)
+    uses = []
+    for number, layers in enumerate(stages):
+        in_flight = grid.micro_batches
+        if grid.order == "1f1b":
+            in_flight = min(grid.pipeline - number, grid.micro_batches)
+        samples = -(-workload.batch_size // (grid.micro_batches * grid.shared_memory))
+        uses.append(
+            training_memory(
+                workload.model,
+                samples,
+                layers=layers,
+                precision=workload.precision,
+                gradient_bytes_per_element=training.gradient_element_bytes,
+                optimizer=training.optimizer,
+                zero_stage=training.zero_stage,
+                data_parallel=grid.data,
+                tensor_parallel=grid.tensor,
+                bucket_bytes=training.bucket_bytes,
+                micro_batches_in_flight=in_flight,
+            )
+        )
+    return max(uses, key=lambda use: use.total_bytes)
+
+
+def memory_limit_bytes(job: JobSettings) -> float | None:
+    """Return the memory of each GPU, or None where that is not known or workers are no GPUs [bytes]."""
+    if job.training.grid.shared_memory > 1 or not job.workload.gpu:
+        return None
+    return gpu_memory_bytes(job.workload.gpu)
+
+
+def splits_that_fit(job: JobSettings, limit_bytes: float) -> Iterator[str]:
+    """Yield, in words, ways to split a job so that it fits, the one that changes least first."""
+    for words, other in _others(job):
+        use = largest_memory_use(other)
+        if use is not None and use.total_bytes <= limit_bytes:
+            yield words
+
+
+def _others(job: JobSettings) -> Iterator[tuple[str, JobSettings]]:
+    training, grid = job.training, job.training.grid
+    assert isinstance(job.workload, Workload)
+    if grid.replica == 1 and grid.data > 1 and training.architecture.name == "ring":
+        for stage in range(training.zero_stage + 1, 4):
+            yield f"zero_stage: {stage}", replace(job, training=replace(training, zero_stage=stage))
+    batch = job.workload.batch_size
+    while batch > 1:
+        batch //= 2
+        yield f"batch_size: {batch}", replace(job, workload=replace(job.workload, batch_size=batch))
+    if grid.replica > 1:
+        return
+    for shares in range(2, min(_MOST_SHARES, training.workers) + 1):
+        if training.workers % shares == 0:
+            yield f"parallelism: {{tensor: {shares}}}", _with_grid(job, tensor=shares)
+    for stages in range(2, min(_MOST_STAGES, training.workers, len(job.workload.model.layers)) + 1):
+        if training.workers % stages == 0:
+            micro = max(count for count in range(1, 2 * stages + 1) if job.workload.batch_size % count == 0)
+            words = f"parallelism: {{pipeline: {stages}}} with pipeline: {{micro_batches: {micro}}}"
+            yield words, _with_grid(job, pipeline=stages, micro_batches=micro)
+
+
+def _with_grid(job: JobSettings, **changes: int) -> JobSettings:
+    shares = changes.get("tensor", 1) * changes.get("pipeline", 1)
+    grid = Parallelism(data=job.training.workers // shares, **changes)
+    return replace(job, training=replace(job.training, parallelism=grid, zero_stage=0))

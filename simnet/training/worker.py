@@ -1,0 +1,190 @@
+"""A worker: a SimPy process that computes, announces what it has ready, and waits for what it needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+
+import simpy
+
+from simnet.engine.recorder import Recorder
+from simnet.fabric.interface import Fabric
+from simnet.training.communicator import Communicator
+from simnet.training.compute import ComputeTimes
+from simnet.training.loader import Loader
+from simnet.training.plan import Plan, Stretch
+from simnet.training.records import IterationRow
+from simnet.training.settings import RunSettings
+from simnet.training.step import SplitStep
+
+__all__ = ["Worker", "work"]
+
+Waits = Generator[simpy.Event, object, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Worker:
+    """One worker of a job.
+
+    Parameters
+    ----------
+    env : simpy.Environment
+    fabric : Fabric
+    recorder : Recorder
+    job : str
+        Name of the job.
+    rank : int
+    node : int
+        Node index.
+    run : RunSettings
+    start_s : float
+        When it begins [s].
+    plan : Plan
+        What it does in an iteration; of a worker that has only a part of the model, what it exchanges.
+    communicator : Communicator or None
+        Of those that it exchanges gradients with; None where there is nobody.
+    member : int
+        Its number among them.
+    compute : ComputeTimes or None
+        How long it computes; None where a step of several workers says so.
+    step : SplitStep or None
+        The step of those that a model is split over.
+    loader : Loader or None
+        Where its samples come from.
+    """
+
+    env: simpy.Environment
+    fabric: Fabric
+    recorder: Recorder
+    job: str
+    rank: int
+    node: int
+    run: RunSettings
+    start_s: float
+    plan: Plan
+    communicator: Communicator | None
+    member: int
+    compute: ComputeTimes | None
+    step: SplitStep | None
+    loader: Loader | None
+
+
+@dataclass
+class _Times:
+    """What a worker has done in an iteration [s]."""
+
+    compute_s: float = 0.0
+    exposed_s: float = 0.0
+    waiting_s: float = 0.0
+    input_s: float = 0.0
+
+
+def work(worker: Worker, begin_measuring: Callable[[], None]) -> Waits:
+    """Be a worker, until its last iteration is over.
+
+    Parameters
+    ----------
+    worker : Worker
+    begin_measuring : callable
+        Called before its first measured iteration.
+    """
+    if worker.start_s > worker.env.now:
+        yield worker.env.timeout(worker.start_s - worker.env.now)
+    if worker.loader is not None:
+        yield from worker.loader.prepare(worker.rank)
+    run = worker.run
+    for iteration in range(run.warmup + run.iterations):
+        if iteration == run.warmup:
+            begin_measuring()
+        yield from _iterate(worker, iteration)
+    # Nobody comes after the last iteration who would wait for what it leaves open.
+    yield from _stall(worker, run.warmup + run.iterations - 1, worker.plan.left_open, _Times())
+
+
+def _iterate(worker: Worker, iteration: int) -> Waits:
+    env, fabric = worker.env, worker.fabric
+    start_s, transferred_s = env.now, fabric.transfer_s(worker.node)
+    times = _Times()
+    if worker.loader is not None:
+        yield from worker.loader.next_batch(worker.rank, iteration)
+        times.input_s = env.now - start_s
+    if worker.step is not None:
+        yield from _take_part(worker, worker.step, iteration, times)
+    elif worker.compute is not None:
+        yield from _compute(worker, worker.compute, iteration, times)
+    worker.recorder.add(
+        IterationRow(
+            worker.job,
+            iteration,
+            worker.rank,
+            start_s,
+            times.compute_s,
+            times.exposed_s,
+            times.waiting_s,
+            times.input_s,
+            fabric.transfer_s(worker.node) - transferred_s,
+        )
+    )
+
+
+def _compute(worker: Worker, compute: ComputeTimes, iteration: int, times: _Times) -> Waits:
+    """Go through the stretches of the plan."""
+    env, passed_s = worker.env, 0.0
+    for stretch, end_s in zip(worker.plan.stretches, compute.timeline(iteration, worker.rank), strict=True):
+        if stretch.after:
+            yield from _stall(worker, iteration, stretch.after, times)
+        if stretch.after_previous and iteration > 0:
+            yield from _stall(worker, iteration - 1, stretch.after_previous, times)
+        if end_s > passed_s:
+            yield env.timeout(end_s - passed_s)
+            passed_s = end_s
+        _announce(worker, iteration, stretch)
+    times.compute_s += passed_s
+
+
+def _take_part(worker: Worker, step: SplitStep, iteration: int, times: _Times) -> Waits:
+    """Do one's part of a step that several workers do together, and exchange what becomes ready in it."""
+    env, began_s = worker.env, worker.env.now
+    member = step.member(worker.rank)
+    step.communicator.announce(iteration, 0, member)
+    for stretch, milestones in step.milestones(worker.rank):
+        for milestone in milestones:
+            yield from step.communicator.reach(iteration, 0, milestone)
+        _announce(worker, iteration, stretch)
+    yield from step.communicator.finish(iteration, 0, member)
+    compute_s, alone_s = step.times_of(iteration, worker.rank)
+    stall_s = max(env.now - began_s - compute_s, 0.0)
+    # What the step takes longer than on a network that takes no time.
+    exposed_s = min(max(env.now - began_s - alone_s, 0.0), stall_s)
+    times.compute_s += compute_s
+    times.exposed_s += exposed_s
+    times.waiting_s += stall_s - exposed_s
+    for stretch in worker.plan.stretches:
+        if stretch.until.kind == "end":
+            yield from _stall(worker, iteration, stretch.after, times)
+            _announce(worker, iteration, stretch)
+
+
+def _announce(worker: Worker, iteration: int, stretch: Stretch) -> None:
+    """Say what is ready at the end of a stretch."""
+    if worker.communicator is not None:
+        for part in stretch.announces:
+            worker.communicator.announce(iteration, part, worker.member)
+
+
+def _stall(worker: Worker, iteration: int, parts: Iterable[int], times: _Times) -> Waits:
+    """Wait for exchanges: exposed while any of the group is under way, waiting for peers while none is."""
+    communicator = worker.communicator
+    if communicator is None:
+        return
+    began_s, busy_s = worker.env.now, communicator.busy_s()
+    for part in parts:
+        yield from communicator.finish(iteration, part, worker.member)
+    stall_s = worker.env.now - began_s
+    exposed_s = min(communicator.busy_s() - busy_s, stall_s)
+    if stall_s - exposed_s <= 8.0 * math.ulp(worker.env.now):
+        # Both come from the clock, which shows no shorter time.
+        exposed_s = stall_s
+    times.exposed_s += exposed_s
+    times.waiting_s += stall_s - exposed_s
