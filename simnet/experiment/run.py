@@ -70,7 +70,7 @@ def run_scenario(scenario: Scenario) -> Result:
     network = Network(scenario.topology, scenario.protocol, scenario.run.seed)
     messages, writer = MessageFile.begin() if scenario.run.records_messages else (None, None)
     record = writer.write if writer else None
-    fabric: Fabric = FluidFabric(env, network, engine=scenario.engine, record=record)
+    fabric: Fabric = FluidFabric(env, network, scenario.reduce_s_per_byte, scenario.engine, record)
     recorder = Recorder()
     busy = frozenset(int(host) for nodes in scenario.nodes for host in network.compiled.host_of_node[nodes])
     jobs = [

@@ -180,6 +180,25 @@ class EventPlayer:
                 found.append((play, np.sort(own["rank"]).tolist()))
         return found
 
+    def carried_bytes(self, now: float) -> NDArray[np.float64]:
+        """Return what flows have taken of each resource until a time on the kernel's clock, shape (resources,) [bytes].
+
+        The kernel counts a flow when it is over, or leaves its path; what is under way is added here.
+        """
+        tables = self.tables
+        carried: NDArray[np.float64] = tables.resources["carried"].copy()
+        rows = np.flatnonzero(tables.operations["active"])
+        if len(rows):
+            flows = tables.operations[rows]
+            moved = flows["on_path"] - flows["remaining"] + flows["rate"] * (now - flows["since"])
+            moved = np.clip(moved, 0.0, flows["on_path"])
+            hops = np.concatenate(
+                [np.arange(first, first + count) for first, count in zip(flows["first_hop"], flows["hops"], strict=True)]
+            )
+            taken = np.repeat(moved, flows["hops"]) * tables.hops["coefficient"][hops]
+            np.add.at(carried, tables.hops["resource"][hops], taken)
+        return carried
+
     def replay(
         self,
         play: Play,

@@ -216,12 +216,12 @@ class FluidFabric:
         return bound(placement, self.network.capacity, self._tables.costs)
 
     def carried_bytes(self) -> NDArray[np.float64]:
-        """Return what flows that are over took of each resource, shape (resources,) [bytes].
+        """Return what flows have taken of each resource until now, shape (resources,) [bytes].
 
         What is foreseen is played from here on, as only that tells; so it is with `busy_s`.
         """
         self._play_all_events()
-        return self._tables.resources["carried"].copy()
+        return self._events.carried_bytes(self._local_time())
 
     def busy_s(self) -> NDArray[np.float64]:
         """Return for how long each resource had a flow, shape (resources,) [s]."""

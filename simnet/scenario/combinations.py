@@ -38,7 +38,8 @@ def _jobs(document: Document) -> Iterator[Problem]:
     if "jobs" not in given:
         if "workload" not in given:
             hint = "wanted: what is trained, and how long it computes; or jobs, each with its own"
-            yield document.problem(("workload",), "'workload' is missing", hint)
+            empty = "workload" in document.data
+            yield document.problem(("workload",), "workload is empty" if empty else "'workload' is missing", hint)
         return
     for key in ("workload", "training", "dataset"):
         if key in given:

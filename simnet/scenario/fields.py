@@ -26,6 +26,7 @@ REFUSED = "simnet"
 
 LARGEST_WHOLE = 2**53  # the largest up to which every whole number is also a float
 LONGEST_TEXT = 4000  # characters
+_MOST_LISTED = 16  # words beside the one that was probably meant
 
 
 def refuse(message: str, hint: str = "", *, key: str | int | None = None) -> NoReturn:
@@ -74,7 +75,7 @@ def hint_at(word: str, known: Iterable[str]) -> str:
     if not close:
         return listed
     meant = f"did you mean {close[0]!r}?"
-    return f"{meant} {listed}" if len(names) <= 10 else meant
+    return f"{meant} {listed}" if len(names) <= _MOST_LISTED else meant
 
 
 def core_schema_of(check: Callable[[Any], Any], write: Callable[[Any], Any] | None = None) -> CoreSchema:

@@ -161,7 +161,6 @@ def _memory_problems(job: JobSettings) -> Iterator[Problem]:
     message = (
         f"{format_size(use.total_bytes)} a worker do not fit into the {format_size(limit)} of {job.workload.gpu}: {parts}"
     )
-    ways = splits_that_fit(job, limit)
-    found = [way for way, _ in zip(ways, range(3), strict=False)]
+    found = list(splits_that_fit(job, limit))
     hint = f"{', or '.join(found)} would fit" if found else "a smaller batch, or more workers, to split the model over"
     yield Problem(f"{message}", f"{hint}; allow_oversubscribed: true goes on anyway", ("workload", "gpu"))

@@ -165,6 +165,7 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
         jobs=tuple(job.settings for job in placed),
         nodes=tuple(job.nodes for job in placed),
         background=build_background(spec.background) if spec.background is not None else None,
+        reduce_s_per_byte=1.0 / spec.reduction_rate,
         run=run,
         engine=EngineSettings(**dict(spec.engine)),
         baseline_samples_per_s=spec.baseline.samples_per_s if spec.baseline is not None else None,

@@ -5,6 +5,7 @@ This is the single source for validation, for ``simnet schema`` and for the docu
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Any
 
@@ -397,6 +398,9 @@ class ScenarioSpec(Section):
         None, description="Several jobs at once on the same links, in the place of workload, training and dataset."
     )
     background: BackgroundSpec | None = Field(None, description="Traffic of others on the same links.")
+    reduction_rate: Annotated[float, Quantity("bandwidth", positive=True, limit=True)] = Field(
+        math.inf, description="Rate at which a receiver adds what it gets to what it has; unlimited takes no time."
+    )
     run: RunSpec = Field(default_factory=RunSpec, description="How long is simulated and measured.")
     engine: EngineSpec = Field(default_factory=EngineSpec, description="How the engine works; changes no result.")
     baseline: BaselineSpec | None = Field(

@@ -33,6 +33,8 @@ class Scenario:
     nodes : tuple of ndarray, shape (workers,) each
         Node index of each worker of each job.
     background : BackgroundSettings or None
+    reduce_s_per_byte : float
+        Time that a receiver needs to add a byte to what it has [s/byte].
     run : RunSettings
     engine : EngineSettings
     baseline_samples_per_s : float or None
@@ -51,6 +53,7 @@ class Scenario:
     jobs: tuple[JobSettings, ...]
     nodes: tuple[NDArray[np.int64], ...]
     background: BackgroundSettings | None
+    reduce_s_per_byte: float
     run: RunSettings
     engine: EngineSettings
     baseline_samples_per_s: float | None

@@ -51,36 +51,50 @@ def memory_limit_bytes(job: JobSettings) -> float | None:
 
 
 def splits_that_fit(job: JobSettings, limit_bytes: float) -> Iterator[str]:
-    """Yield, in words, ways to split a job so that it fits, the one that changes least first."""
-    for words, other in _others(job):
-        use = largest_memory_use(other)
-        if use is not None and use.total_bytes <= limit_bytes:
-            yield words
+    """Yield, in words, ways to split a job so that it fits: of each kind the one that changes least."""
+    for kind in (_sharded, _smaller_batches, _shared_layers, _pipelined):
+        for words, other in kind(job):
+            use = largest_memory_use(other)
+            if use is not None and use.total_bytes <= limit_bytes:
+                yield words
+                break
 
 
-def _others(job: JobSettings) -> Iterator[tuple[str, JobSettings]]:
-    training, grid = job.training, job.training.grid
-    assert isinstance(job.workload, Workload)
-    if grid.replica == 1 and grid.data > 1 and training.architecture.name == "ring":
+_Others = Iterator[tuple[str, JobSettings]]
+
+
+def _sharded(job: JobSettings) -> _Others:
+    training = job.training
+    if training.grid.replica == 1 and training.workers > 1 and training.architecture.name == "ring":
         for stage in range(training.zero_stage + 1, 4):
             yield f"zero_stage: {stage}", replace(job, training=replace(training, zero_stage=stage))
+
+
+def _smaller_batches(job: JobSettings) -> _Others:
+    assert isinstance(job.workload, Workload)
     batch = job.workload.batch_size
     while batch > 1:
         batch //= 2
         yield f"batch_size: {batch}", replace(job, workload=replace(job.workload, batch_size=batch))
-    if grid.replica > 1:
-        return
-    for shares in range(2, min(_MOST_SHARES, training.workers) + 1):
-        if training.workers % shares == 0:
+
+
+def _shared_layers(job: JobSettings) -> _Others:
+    for shares in range(2, min(_MOST_SHARES, job.training.workers) + 1):
+        if job.training.grid.replica == 1 and job.training.workers % shares == 0:
             yield f"parallelism: {{tensor: {shares}}}", _with_grid(job, tensor=shares)
-    for stages in range(2, min(_MOST_STAGES, training.workers, len(job.workload.model.layers)) + 1):
-        if training.workers % stages == 0:
-            micro = max(count for count in range(1, 2 * stages + 1) if job.workload.batch_size % count == 0)
-            words = f"parallelism: {{pipeline: {stages}}} with pipeline: {{micro_batches: {micro}}}"
-            yield words, _with_grid(job, pipeline=stages, micro_batches=micro)
 
 
-def _with_grid(job: JobSettings, **changes: int) -> JobSettings:
-    shares = changes.get("tensor", 1) * changes.get("pipeline", 1)
-    grid = Parallelism(data=job.training.workers // shares, **changes)
+def _pipelined(job: JobSettings) -> _Others:
+    workload, workers = job.workload, job.training.workers
+    assert isinstance(workload, Workload)
+    for stages in range(2, min(_MOST_STAGES, workers, len(workload.model.layers)) + 1):
+        if job.training.grid.replica == 1 and workers % stages == 0:
+            pieces = max(count for count in range(1, 2 * stages + 1) if workload.batch_size % count == 0)
+            words = f"parallelism: {{pipeline: {stages}}} with pipeline: {{micro_batches: {pieces}}}"
+            yield words, _with_grid(job, pipeline=stages, micro_batches=pieces)
+
+
+def _with_grid(job: JobSettings, tensor: int = 1, pipeline: int = 1, micro_batches: int = 1) -> JobSettings:
+    data = job.training.workers // (tensor * pipeline)
+    grid = Parallelism(data=data, pipeline=pipeline, tensor=tensor, micro_batches=micro_batches)
     return replace(job, training=replace(job.training, parallelism=grid, zero_stage=0))

@@ -42,6 +42,18 @@ def test_defaults():
     assert (run.iterations, run.warmup, run.seed) == (10, 1, 0)
 
 
+SERVERS = {
+    "servers": 1,
+    "placement": "free_hosts",
+    "shards": "even",
+    "fan_in": None,
+    "cores": 1,
+    "memory_accesses": 3.0,
+    "aggregate_s_per_byte": 0.0,
+    "update_s_per_byte": 0.0,
+}
+
+
 @pytest.mark.parametrize(
     ("architecture", "name", "options", "workers"),
     [
@@ -57,8 +69,16 @@ def test_defaults():
         ({"star": {"hub": 3}}, "star", {"hub": 3}, 16),
         ({"star": None}, "star", {"hub": 0}, 16),
         # where hosts are the ranks, servers take some of them
-        ("parameter_server", "parameter_server", {"servers": 1}, 15),
-        ({"parameter_server": {"servers": 4}}, "parameter_server", {"servers": 4}, 12),
+        ("parameter_server", "parameter_server", SERVERS, 15),
+        ({"parameter_server": {"servers": 4}}, "parameter_server", SERVERS | {"servers": 4}, 12),
+        (
+            {"parameter_server": {"placement": "colocated", "update_rate": "2 GB/s"}},
+            "parameter_server",
+            SERVERS | {"placement": "colocated", "update_s_per_byte": 0.5e-9},
+            16,
+        ),
+        ("in_network", "in_network", {"chunks": 8}, 16),
+        ("mapreduce", "mapreduce", {"reduce": "tree", "depth": 2, "broadcast": "torrent"}, 15),
     ],
 )
 def test_architectures(architecture, name, options, workers):

@@ -165,7 +165,7 @@ def with_changed(**sections: str) -> str:
             "»workload: {model: resnet50, batch_size: 64}",
             "'gpu' is missing in workload, name the GPU, or give samples_per_s, the measured rate of one worker",
         ),
-        ("»workload: {gpu: v100, batch_size: 64}", "workload has none of model, file and trace, give one of them"),
+        ("»workload: {gpu: v100, batch_size: 64}", "workload has none of model, file, trace and graph, give one of them"),
         (
             "»workload: {model: resnet50, gpu: v100}",
             "workload has none of batch_size and global_batch_size, give one of them",
@@ -333,7 +333,7 @@ def test_a_mistake_in_one_part_does_not_hide_what_building_another_finds(tmp_pat
         ({"training": "{»workrs: 2, speed_factors: [1, 2]}"}, ["unknown key 'workrs'"]),
         ({"training": "{workers: 2, »fooo: 2, speed_factors: »[1]}"}, ["unknown key 'fooo'", "speed_factors has 1 el"]),
         (
-            {"training": "{workers: 4, »fooo: 2, architecture: {star: {hub: »7}}}"},
+            {"training": "{workers: 4, parallelism: {data: 4}, »fooo: 2, architecture: {star: {hub: »7}}}"},
             ["unknown key 'fooo'", "hub 7 is not one of the 4 "],
         ),
         ({"protocol": "{tcp: {mtu: »30 B, copies_send: »x}}"}, ["an MTU of 30 B leaves", "copies_send is 'x'"]),

@@ -140,7 +140,7 @@ def test_what_is_resolved_has_every_default():
         }
     )
     resolved = scenario.resolved
-    sections = ["name", "topology", "protocol", "fidelity", "workload", "training", "run", "engine"]
+    sections = ["name", "topology", "protocol", "fidelity", "workload", "training", "reduction_rate", "run", "engine"]
     assert list(resolved) == sections
     assert resolved["name"] == "scenario"
     assert resolved["protocol"]["ideal"]["connection_cap"] == "unlimited"
@@ -150,8 +150,14 @@ def test_what_is_resolved_has_every_default():
         "sync": "bsp",
         "bucket_size": "25 MiB",
         "overlap": True,
+        "forward_overlap": False,
         "speed_factors": {},
         "placement": "in_order",
+        "pipeline": {"micro_batches": 1, "order": "1f1b"},
+        "tensor": {"all_reduces_per_layer": 1},
+        "zero_stage": 0,
+        "optimizer": "sgd_momentum",
+        "allow_oversubscribed": False,
     }
     assert resolved["run"] == {"iterations": 10, "warmup": 1, "seed": 0, "record": "tables"}
     assert resolved["engine"] == {"recurrence": True, "skip_periods": True, "local_repair": True}

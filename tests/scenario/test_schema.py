@@ -13,14 +13,14 @@ from simnet.scenario.natural import natural_key
 from simnet.scenario.schema import scenario_keys
 from simnet.scenario.sections import section_of
 from simnet.topology import GENERATORS
-from simnet.traffic.all_reduce import ALL_REDUCE
+from simnet.training.architectures import ARCHITECTURES
 
 
 def test_it_is_a_schema_of_the_right_draft():
     schema = scenario_schema()
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["additionalProperties"] is False
-    assert schema["required"] == ["topology", "protocol", "workload"]
+    assert schema["required"] == ["topology", "protocol"]
     assert json.loads(json.dumps(schema)) == schema
 
 
@@ -96,9 +96,9 @@ def test_generators_are_those_of_topology():
     assert found == {*GENERATORS, "file", "defaults"}
 
 
-def test_architectures_are_those_of_traffic():
+def test_architectures_are_those_that_jobs_know():
     found = {key.path.split(".")[2] for key in scenario_keys() if key.path.startswith("training.architecture.")}
-    assert found == {*ALL_REDUCE, "parameter_server"}
+    assert found == {*ARCHITECTURES}
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_everybody_ends_with_what_the_collective_is_for(name, algorithm, ranks):
     prove(schedule, COLLECTIVES[name].goal(schedule))
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 6, 8, 9])
+@pytest.mark.parametrize("ranks", [2, 3, 6])
 @pytest.mark.parametrize(("name", "algorithm"), ROOTED)
 def test_any_rank_may_be_the_root(name, algorithm, ranks):
     for root in range(ranks):
@@ -72,7 +72,7 @@ def test_any_rank_may_be_the_root(name, algorithm, ranks):
         assert goal_faults(schedule, COLLECTIVES[name].goal(schedule, root=(root + 1) % ranks))
 
 
-@pytest.mark.parametrize("ranks", [1, *RANKS, 33, 100])
+@pytest.mark.parametrize("ranks", [1, *RANKS, 33])
 @pytest.mark.parametrize(("name", "algorithm"), EVERY)
 def test_steps_by_formula_are_those_that_are_counted(name, algorithm, ranks):
     """Messages in the longest chain: formula of N against one by one."""
@@ -217,7 +217,7 @@ def test_a_root_that_does_not_exist_is_refused(make, root):
         make(4, 29, 4, root=root)
 
 
-@pytest.mark.parametrize("ranks", [2, 7, 64])
+@pytest.mark.parametrize("ranks", [2, 7, 33])
 @pytest.mark.parametrize(("name", "algorithm"), EVERY)
 def test_schedules_are_well_formed_and_live(name, algorithm, ranks):
     schedule = build(name, algorithm, ranks, ELEMENTS)

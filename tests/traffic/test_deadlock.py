@@ -48,7 +48,7 @@ def is_refused(repeats, dependencies) -> bool:
 
 
 @given(st.data())
-@settings(max_examples=400)
+@settings(max_examples=250)
 def test_refused_if_and_only_if_some_firing_can_never_start(data):
     """On random schedules with offsets of any sign, repeats of any size and operations that wait for themselves."""
     repeats = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=6))

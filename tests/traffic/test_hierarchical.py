@@ -38,7 +38,7 @@ from .spoiling import without_dependency
 ELEMENTS, ELEMENT_BYTES = 5040, 4
 S = ELEMENTS * ELEMENT_BYTES
 GRIDS = [(n, g) for n in (1, 2, 4, 6, 8, 9, 12, 15, 16) for g in range(1, n + 1) if n % g == 0]
-SMALL = [(n, g) for n, g in GRIDS if n <= 8 or (n, g) in ((9, 3), (12, 4), (16, 4))]
+SMALL = [(n, g) for n, g in GRIDS if n <= 4 or (n, g) in ((6, 2), (6, 3), (8, 2), (9, 3), (12, 4))]
 INSIDE = [*SLICE_PAIRS, *LEADER_PAIRS]
 PARTS = [ring_all_reduce, butterfly_all_reduce, tree_all_reduce]
 STEPS = {name: algorithm.steps for name, algorithm in COLLECTIVES["all_reduce"].algorithms.items()}

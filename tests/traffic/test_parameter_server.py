@@ -59,7 +59,7 @@ COSTS = [
 @pytest.mark.parametrize("fan_in", [None, 2, 3, 4])
 @pytest.mark.parametrize(("servers", "only"), [(1, None), (3, None), (3, 0), (3, 2)])
 def test_with_a_tree_and_with_costs_every_worker_still_gets_the_sum(servers, only, fan_in, costs):
-    for workers in (1, 2, 3, 5, 8, 9):
+    for workers in (1, 2, 5, 9):
         schedule = parameter_server_push_pull(workers, servers, 29, 4, only=only, fan_in=fan_in, **costs)
         prove(schedule, all_reduce_goal(schedule, contributors=range(workers), holders=range(workers)))
 

@@ -71,7 +71,7 @@ def test_1f1b_holds_at_most_as_many_micro_batches_as_stages_follow(stages, micro
 @pytest.mark.parametrize("order", ["gpipe", "1f1b"])
 @pytest.mark.parametrize("stages", [1, 2, 3, 5])
 def test_no_pipeline_waits_for_itself(stages, order, tensor):
-    for micro_batches in (1, 2, 4, 6, 9):
+    for micro_batches in (1, 3, 4, 9):
         step = pipeline_step([SPLIT, ONE, SPLIT, SPLIT, ONE][:stages], micro_batches, order=order, tensor=tensor)
         validate_schedule(step.schedule)
         check_deadlock(step.schedule)

@@ -84,8 +84,8 @@ def test_no_rank_is_an_inner_one_of_both_trees(ranks):
     assert first.sum() == second.sum() == ranks - 1
 
 
-@pytest.mark.parametrize("chunks", CHUNKS)
-@pytest.mark.parametrize("ranks", [1, *RANKS, 12, 15])
+@pytest.mark.parametrize("chunks", [1, 2, 5])
+@pytest.mark.parametrize("ranks", [1, *RANKS])
 def test_chunks_of_every_tree_end_summed_everywhere(ranks, chunks):
     for schedule in (
         tree_all_reduce(ranks, 29, 4, chunks=chunks),
@@ -96,7 +96,7 @@ def test_chunks_of_every_tree_end_summed_everywhere(ranks, chunks):
 
 
 @pytest.mark.parametrize("chunks", [1, 3])
-@pytest.mark.parametrize("ranks", [1, 2, 3, 6, 9, 16])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 6, 9])
 @pytest.mark.parametrize("name", ["broadcast", "reduce"])
 def test_every_root_of_every_shape_gives_or_gets_all(name, ranks, chunks):
     algorithms = COLLECTIVES[name].algorithms
