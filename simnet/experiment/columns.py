@@ -99,7 +99,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             "memory_bytes_per_worker",
             "float",
             "bytes",
-            "parameters, gradients, state of the optimizer, activations and buckets under way, of the worker that holds "
+            "parameters, gradients, state of the optimizer, activations and buckets under way, of the worker with "
             "most; nan where the model does not say",
         ),
         Column(
@@ -152,12 +152,19 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("algorithm", "str", "", "how the bucket was exchanged"),
         Column("size_bytes", "float", "bytes", "size of the bucket"),
         Column("announced_s", "float", "s", "when the last worker had the bucket ready"),
-        Column("start_s", "float", "s", "when the exchange began: after those before it; with parameter servers, when "
-               "the first worker had it ready"),
+        Column(
+            "start_s",
+            "float",
+            "s",
+            "when the exchange began: after those before it; with parameter servers, when "
+            "the first worker had it ready",
+        ),
         Column("duration_s", "float", "s", "from then until the last rank was complete"),
         Column("bound_time_s", "float", "s", "lower bound on duration_s"),
         Column("algbw_GBps", "float", "GB/s", "size_bytes / duration_s / 1e9"),
-        Column("steps", "int", "", "messages in the longest chain of messages that wait for each other; -1: not counted"),
+        Column(
+            "steps", "int", "", "messages in the longest chain of messages that wait for each other; -1: not counted"
+        ),
         Column("messages", "int", "", "messages sent for it"),
         Column("bytes_sent", "float", "bytes", "payload sent by all ranks together, servers and switches included"),
         Column("bytes_sent_by_busiest", "float", "bytes", "payload sent by the rank that sends most"),

@@ -193,7 +193,10 @@ class EventPlayer:
             moved = flows["on_path"] - flows["remaining"] + flows["rate"] * (now - flows["since"])
             moved = np.clip(moved, 0.0, flows["on_path"])
             hops = np.concatenate(
-                [np.arange(first, first + count) for first, count in zip(flows["first_hop"], flows["hops"], strict=True)]
+                [
+                    np.arange(first, first + count)
+                    for first, count in zip(flows["first_hop"], flows["hops"], strict=True)
+                ]
             )
             taken = np.repeat(moved, flows["hops"]) * tables.hops["coefficient"][hops]
             np.add.at(carried, tables.hops["resource"][hops], taken)

@@ -167,8 +167,8 @@ class ParameterServerSpec(Section):
     cores: Annotated[int, Whole(1, 1024)] = Field(1, description="Cores of a server that do that, each for a share.")
     memory_accesses: Annotated[float, Real(minimum=0, maximum=100)] = Field(
         3.0,
-        description="How often each byte goes over the memory of the server's host when it is added up: read, sum read, "
-        "sum written. Counts where the topology says what the memory of hosts can do.",
+        description="How often each byte goes over the memory of the server's host when it is added up: read, sum "
+        "read, sum written. Counts where the topology says what the memory of hosts can do.",
     )
 
 

@@ -21,7 +21,15 @@ from simnet.traffic import ALL_REDUCE, parameter_server_push_pull
 from simnet.training.memory import largest_memory_use
 from simnet.training.settings import JobSettings, TrainingSettings
 from simnet.units import format_duration, format_size
-from simnet.workload import REFERENCE_GPU, AnyWorkload, DataflowWorkload, RecordedTrace, Workload, list_models, load_trace
+from simnet.workload import (
+    REFERENCE_GPU,
+    AnyWorkload,
+    DataflowWorkload,
+    RecordedTrace,
+    Workload,
+    list_models,
+    load_trace,
+)
 from simnet.workload.trace import TRACE_COLUMNS
 
 __all__ = ["describe", "describe_scenario", "describe_workload", "kind_of_file"]

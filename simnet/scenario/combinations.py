@@ -11,7 +11,7 @@ from typing import Any
 
 from simnet.errors import KeyPath, Problem
 from simnet.scenario.document import Document
-from simnet.scenario.models import DISTRIBUTIONS
+from simnet.scenario.job_models import DISTRIBUTIONS
 from simnet.workload import PRECISIONS
 from simnet.workload.roofline import gpu_problems
 from simnet.workload.tables import model_problems

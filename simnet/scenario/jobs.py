@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simnet.errors import InputError, Problem, nearest
-from simnet.scenario.models import DatasetSpec
+from simnet.scenario.job_models import DatasetSpec
 from simnet.scenario.training import Room
 from simnet.topology import Topology
 from simnet.training.architectures import arrange
@@ -143,7 +143,9 @@ def _split_problems(job: JobSettings) -> Iterator[Problem]:
     if workload.batch_size % pieces:
         message = f"a batch of {workload.batch_size} samples cannot be cut into {pieces} equal pieces"
         key = ("pipeline", "micro_batches") if grid.micro_batches > 1 else ("parallelism", "shared_memory")
-        yield Problem(message, "micro-batches, and workers that share memory, have as many samples each", ("training", *key))
+        yield Problem(
+            message, "micro-batches, and workers that share memory, have as many samples each", ("training", *key)
+        )
     if grid.shared_memory > 1 and not any(layer.memory_bytes for layer in workload.model.layers):
         message = f"{workload.model.name} does not say how much memory its layers read and write"
         yield Problem(message, "give them memory_bytes", ("training", "parallelism", "shared_memory"))
@@ -158,9 +160,8 @@ def _memory_problems(job: JobSettings) -> Iterator[Problem]:
         f"{format_size(getattr(use, f'{part}_bytes'))} {part}"
         for part in ("parameters", "gradients", "optimizer", "activations", "buffers")
     )
-    message = (
-        f"{format_size(use.total_bytes)} a worker do not fit into the {format_size(limit)} of {job.workload.gpu}: {parts}"
-    )
+    total, there = format_size(use.total_bytes), format_size(limit)
+    message = f"{total} a worker do not fit into the {there} of {job.workload.gpu}: {parts}"
     found = list(splits_that_fit(job, limit))
     hint = f"{', or '.join(found)} would fit" if found else "a smaller batch, or more workers, to split the model over"
-    yield Problem(f"{message}", f"{hint}; allow_oversubscribed: true goes on anyway", ("workload", "gpu"))
+    yield Problem(message, f"{hint}; allow_oversubscribed: true goes on anyway", ("workload", "gpu"))

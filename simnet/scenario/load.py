@@ -238,9 +238,7 @@ def _build_job(
     return made
 
 
-def _resolved(
-    spec: ScenarioSpec, protocol: FlowProtocol, jobs: Sequence[JobSettings], folder: Path
-) -> dict[str, Any]:
+def _resolved(spec: ScenarioSpec, protocol: FlowProtocol, jobs: Sequence[JobSettings], folder: Path) -> dict[str, Any]:
     """Return the scenario as plain data that gives the same scenario in any folder."""
     data = scenario_data(spec)
     data["protocol"] = protocol_data(spec.protocol, protocol)

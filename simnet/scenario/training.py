@@ -11,7 +11,7 @@ from typing import Any
 
 from simnet.errors import InputError, Problem
 from simnet.scenario.algorithm_options import fitted, misfits
-from simnet.scenario.models import DISTRIBUTIONS, TrainingSpec
+from simnet.scenario.job_models import DISTRIBUTIONS, TrainingSpec
 from simnet.scenario.sections import NotKnownError, Section
 from simnet.topology import Topology
 from simnet.training.architectures import ARCHITECTURES, most_messages_at_once
@@ -147,7 +147,7 @@ def _grid(spec: TrainingSpec, workers: int) -> Parallelism | None:
     )
 
 
-# -- what can be wrong ---------------------------------------------------------------------------------------------------
+# -- what can be wrong -------------------------------------------------------------------------------------------------
 
 
 def _worker_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
@@ -156,7 +156,9 @@ def _worker_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
     if workers > ranks:
         left = " that other jobs leave" if room.taken else f" of topology {room.topology.name}"
         key = "workers" if spec.workers is not None or spec.parallelism is None else "parallelism"
-        yield Problem(f"{workers} workers do not fit on the {ranks} ranks{left}", f"at most {ranks} workers are possible", (key,))
+        yield Problem(
+            f"{workers} workers do not fit on the {ranks} ranks{left}", f"at most {ranks} workers are possible", (key,)
+        )
 
 
 def _grid_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
@@ -168,7 +170,9 @@ def _grid_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
     product = each * (split.data if split.data is not None else max(1, workers // each))
     if product != workers:
         hint = f"leave workers or data out, or make them fit: a replica has {each} workers"
-        yield Problem(f"parallelism has a product of {product}, but there are {workers} workers", hint, ("parallelism",))
+        yield Problem(
+            f"parallelism has a product of {product}, but there are {workers} workers", hint, ("parallelism",)
+        )
     if split.tensor > 1 and split.shared_memory > 1:
         hint = "one of them is possible: GPUs share layers, cores of a host share its memory"
         yield Problem("tensor stands beside shared_memory", hint, ("parallelism", "shared_memory"))
@@ -184,9 +188,13 @@ def _sharding_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # 
     is_split = split is not None and (split.pipeline > 1 or split.tensor > 1 or split.shared_memory > 1)
     if spec.zero_stage and spec.architecture.name != "ring":
         message = f"zero_stage stands beside architecture {spec.architecture.name}"
-        yield Problem(message, "sharded training goes by reduce-scatter and all-gather: architecture: ring", ("zero_stage",))
+        yield Problem(
+            message, "sharded training goes by reduce-scatter and all-gather: architecture: ring", ("zero_stage",)
+        )
     if spec.zero_stage == 3 and is_split:
-        yield Problem("zero_stage 3 stands beside a model that is split", "at most 2 is possible there", ("zero_stage",))
+        yield Problem(
+            "zero_stage 3 stands beside a model that is split", "at most 2 is possible there", ("zero_stage",)
+        )
     if spec.zero_stage == 3 and spec.forward_overlap:
         hint = "leave it out: parameters are gathered when the forward pass needs them anyway"
         yield Problem("forward_overlap stands beside zero_stage 3", hint, ("forward_overlap",))

@@ -9,8 +9,8 @@ from typing import Any
 
 from simnet.errors import InputError, KeyPath, Problem, attempt
 from simnet.scenario.fields import shown
+from simnet.scenario.job_models import WorkloadSpec
 from simnet.scenario.locate import find_file
-from simnet.scenario.models import WorkloadSpec
 from simnet.scenario.sections import NotKnownError, label, unknown_key
 from simnet.scenario.yaml_document import read_yaml
 from simnet.workload import (

@@ -75,9 +75,11 @@ def goal_faults(schedule: Schedule, goal: Goal, *, executions: int = 4, seed: in
     events = _write_out(schedule)
     faults = list(_race_faults(schedule, events, goal))
     random = np.random.Generator(np.random.PCG64(seed))
-    delays: list[Callable[[], float]] = [lambda: 1.0]
-    delays += [lambda: float(10 ** random.uniform(-3, 3))] * executions
-    for delay in delays:
+    for execution in range(executions + 1):
+        # A delay for each rank to join, and for each firing to start, drain and be delivered.
+        needed = schedule.ranks + 3 * len(events.operation)
+        drawn = 10 ** random.uniform(-3, 3, needed) if execution else np.ones(needed)
+        delay = iter(drawn.tolist()).__next__
         counts = _execute(schedule, events, goal, delay)
         faults += [fault for fault in _result_faults(counts, goal) if fault not in faults]
     if len(faults) > _SHOWN:

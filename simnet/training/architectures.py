@@ -134,7 +134,7 @@ def sharded(nodes: NDArray[np.int64], collective: str) -> Arrangement:
     return Arrangement(nodes, _each_bucket(partial(make, len(nodes))))
 
 
-# -- all-reduce among the workers ---------------------------------------------------------------------------------------
+# -- all-reduce among the workers --------------------------------------------------------------------------------------
 
 
 def _all_reduce(make: MakeSchedule) -> Arrange:
@@ -162,13 +162,13 @@ def _each_bucket(make: MakeSchedule) -> Callable[[Sequence[int], float, bool], l
     return schedules
 
 
-# -- parameter servers --------------------------------------------------------------------------------------------------
+# -- parameter servers -------------------------------------------------------------------------------------------------
 
 
 def _parameter_server(
     topology: Topology, nodes: NDArray[np.int64], options: Mapping[str, Any], busy: frozenset[int]
 ) -> Arrangement:
-    """Servers on hosts of their own, or beside the workers; each sums up what it is sent.
+    """Put servers on hosts of their own, or beside the workers; each sums up what it is sent.
 
     What a server is sent it adds up with the processor and the memory of its host.
     """
@@ -256,22 +256,25 @@ def _servers_apart(workers: int, options: Mapping[str, Any]) -> int:
     return 0 if options.get("placement") == "colocated" else _server_count(workers, options)
 
 
-# -- map-reduce, and switches that reduce and replicate ------------------------------------------------------------------
+# -- map-reduce, and switches that reduce and replicate ----------------------------------------------------------------
 
 
 def _map_reduce(
     topology: Topology, nodes: NDArray[np.int64], options: Mapping[str, Any], busy: frozenset[int]
 ) -> Arrangement:
-    """A driver on a host of its own gathers what the executors have mapped, and broadcasts the new model."""
+    """Let a driver on a host of its own gather what the executors have mapped, and broadcast the new model."""
     [driver] = _server_hosts(topology.compiled, nodes, 1, "free_hosts", busy)
     make = partial(map_reduce, len(nodes), **options)
     return Arrangement(np.append(nodes, driver), _each_bucket(make))
 
 
 def _in_network(
-    topology: Topology, nodes: NDArray[np.int64], options: Mapping[str, Any], busy: frozenset[int]  # noqa: ARG001
+    topology: Topology,
+    nodes: NDArray[np.int64],
+    options: Mapping[str, Any],
+    busy: frozenset[int],  # noqa: ARG001
 ) -> Arrangement:
-    """Switches add up what comes from below and replicate what comes from above: one copy a link each way.
+    """Let switches add up what comes from below and replicate what comes from above: one copy a link each way.
 
     R. Graham et al., "Scalable hierarchical aggregation protocol (SHArP)", COM-HPC 2016.
     """
@@ -279,12 +282,11 @@ def _in_network(
     rank = {int(node): worker for worker, node in enumerate(nodes.tolist())}
     inner = [node for node in tree.nodes if node not in rank]
     rank |= {node: len(nodes) + number for number, node in enumerate(inner)}
-    parents = np.full(len(rank), -1)
+    parents = [-1] * len(rank)
     for node, parent in zip(tree.nodes, tree.parents, strict=True):
         if parent >= 0:
             parents[rank[node]] = rank[tree.nodes[parent]]
-    contributors = np.arange(len(nodes))
-    make = partial(tree_of_parents_all_reduce, parents, contributors, **options)
+    make = partial(tree_of_parents_all_reduce, parents, range(len(nodes)), **options)
     return Arrangement(np.concatenate([nodes, np.array(inner, dtype=np.int64)]), _each_bucket(make))
 
 

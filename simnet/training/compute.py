@@ -41,6 +41,7 @@ def compute_times(job: JobSettings, plan: Plan, seed: int) -> ComputeTimes:
     """Return the compute times of a job, from a table or as recorded."""
     if isinstance(job.workload, RecordedTrace):
         return _Recorded(job.workload, plan, job.training.workers)
+    assert isinstance(job.workload, Workload)
     return _Modelled(job.workload, plan, job, seed)
 
 
@@ -79,17 +80,16 @@ class _Modelled:
     """The same timeline for all, stretched by each worker's speed and by jitter."""
 
     def __init__(self, workload: Workload, plan: Plan, job: JobSettings, seed: int) -> None:
-        forward, backward = float(workload.forward_s.sum()), workload.backward_s
+        forward_s = float(workload.forward_s.sum())
         ready = np.asarray(workload.tensor_ready_s)
         self._total_s = workload.compute_time_s
         times = {
             "forward": np.concatenate([[0.0], np.cumsum(workload.forward_s)]),
-            "backward": forward + np.concatenate([np.cumsum(backward[::-1])[::-1], [0.0]]),
-            "ready": forward + ready,
+            "ready": forward_s + ready,
             "gradients": np.array([self._total_s]),
             "end": np.array([self._total_s]),
         }
-        moments = np.array([times[moment.kind][moment.index] for moment in plan.moments])
+        moments = np.array([times[moment.kind][moment.place] for moment in plan.moments])
         self._moments_s = np.maximum.accumulate(np.minimum(moments, self._total_s))
         self._stretches = Stretches(job, seed)
         self._timelines: dict[float, Sequence[float]] = {}
@@ -130,15 +130,13 @@ class _Recorded:
         step = trace.step(number, rank)
         # Layers are recorded in an order of their own; a moment is when all that belong to it are over.
         forward = np.concatenate([[0.0], np.maximum.accumulate(trace.forward_end_s[number, rank])])
-        backward = np.maximum.accumulate(trace.backward_end_s[number, rank][::-1])[::-1]
         times = {
             "forward": forward,
-            "backward": np.concatenate([backward, [step.forward_s]]),
             "ready": np.asarray(step.tensor_ready_s),
             "gradients": np.array([step.total_s - step.optimizer_s]),
             "end": np.array([step.total_s]),
         }
-        moments = np.array([times[moment.kind][moment.index] for moment in self._moments])
+        moments = np.array([times[moment.kind][moment.place] for moment in self._moments])
         result: list[float] = np.maximum.accumulate(moments).tolist()
         return result
 

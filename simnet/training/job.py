@@ -159,9 +159,7 @@ def start_job(
             loader,
         )
         processes.append(env.process(work(worker, begin_measuring)))
-    return Job(
-        settings, nodes, tuple(groups.values()), compute, fastest_s, sent, measured, env.all_of(processes)
-    )
+    return Job(settings, nodes, tuple(groups.values()), compute, fastest_s, sent, measured, env.all_of(processes))
 
 
 def _plans(groups: dict[tuple[int, int], Group], stages: Sequence[StagePart]) -> list[Plan]:
@@ -191,9 +189,7 @@ class _Start:
         """Lay out how some workers exchange the gradients of a model."""
         training, network = self.settings.training, self.fabric.network
         arrangement = arrange(training.architecture, network.topology, self.nodes[members], self.busy)
-        buckets = make_buckets(
-            model.tensor_elements.tolist(), training.gradient_element_bytes, training.bucket_bytes
-        )
+        buckets = make_buckets(model.tensor_elements.tolist(), training.gradient_element_bytes, training.bucket_bytes)
         plan = plan_iteration(model, buckets, training)
         if len(arrangement.nodes) == 1:
             return Group(members, arrangement.nodes, buckets, plan, (), None)
@@ -237,11 +233,7 @@ class _Start:
         """Let the workers of a replica do their steps together."""
         grid = self.settings.training.grid
         members = np.array(
-            [
-                grid.rank_of(stage, replica, inner)
-                for stage in range(grid.pipeline)
-                for inner in range(grid.inner)
-            ]
+            [grid.rank_of(stage, replica, inner) for stage in range(grid.pipeline) for inner in range(grid.inner)]
         )
         step = SplitStep(parts, members, stretches)
         begin_steps(

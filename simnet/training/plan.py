@@ -21,13 +21,13 @@ class Moment(NamedTuple):
 
     Attributes
     ----------
-    kind : ``forward``: layers below `index` have been through the forward pass; ``backward``: layers from `index` on
-        have been through the backward pass; ``ready``: gradient `index` is there; ``gradients``: all are; ``end``: the
-        optimizer is through too
+    kind : ``forward``: layers below `place` have been through the forward pass; ``ready``: gradient `place` is there;
+        ``gradients``: all are; ``end``: the optimizer is through too
+    place : layer or gradient
     """
 
     kind: str
-    index: int = 0
+    place: int = 0
 
 
 class Part(NamedTuple):
@@ -114,9 +114,7 @@ def plan_iteration(model: Model, buckets: Sequence[Bucket], training: TrainingSe
         if not training.forward_overlap:
             return Plan(parts, (*backward, Stretch(_END, after=everything)))
         return Plan(parts, (*_forward(model, buckets, everything), *backward, Stretch(_END)))
-    parts = tuple(
-        Part(bucket, collective) for collective in ("reduce_scatter", "all_gather") for bucket in buckets
-    )
+    parts = tuple(Part(bucket, collective) for collective in ("reduce_scatter", "all_gather") for bucket in buckets)
     gathers = tuple(len(buckets) + index for index in everything)
     # What the next forward pass needs first is gathered first.
     ordered = tuple(gathers[index] for index in _by_first_layer(model, buckets))
@@ -130,9 +128,7 @@ def _gather_on_the_way(model: Model, buckets: Sequence[Bucket], overlap: bool) -
     """Gather parameters before the layers that need them, in both passes."""
     count = len(buckets)
     parts = tuple(
-        Part(bucket, collective)
-        for collective in ("all_gather", "all_gather", "reduce_scatter")
-        for bucket in buckets
+        Part(bucket, collective) for collective in ("all_gather", "all_gather", "reduce_scatter") for bucket in buckets
     )
     order = _by_first_layer(model, buckets)
     stretches = [Stretch(Moment("forward", 0), announces=tuple(order))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from simnet.units import MEBIBYTE
 from simnet.workload import AnyWorkload
@@ -85,7 +85,7 @@ class Parallelism:
     tensor: int = 1
     shared_memory: int = 1
     micro_batches: int = 1
-    order: str = "1f1b"
+    order: Literal["gpipe", "1f1b"] = "1f1b"
     all_reduces_per_layer: int = 1
 
     @property

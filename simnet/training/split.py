@@ -1,4 +1,4 @@
-"""What each worker does of a model that is split over several: layers, gradients, and the step that they do together."""
+"""What each worker does of a model that is split over several: layers, gradients, and its part of their step."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _shard(model: Model, shares: int) -> Model:
     return replace(model, tensors=tensors)
 
 
-# -- dataflow graphs -----------------------------------------------------------------------------------------------------
+# -- dataflow graphs ---------------------------------------------------------------------------------------------------
 
 
 def _dataflow_parts(workload: DataflowWorkload) -> JobParts:
@@ -135,15 +135,10 @@ def _dataflow_parts(workload: DataflowWorkload) -> JobParts:
 
 def _dataflow(graph: DataflowGraph, models: Sequence[Model], plans: Sequence[Plan]) -> StepParts:
     """Return the step of a replica, whose gradients are ready when the operations that they come from are over."""
+    one = graph.operations
     made = dataflow_step(
-        [
-            DataflowOperation(one.name, one.device, one.time_s, milestone=one.gradient_elements > 0)
-            for one in graph.operations
-        ],
-        [
-            DataflowEdge(graph.operations[before].name, graph.operations[after].name, graph.operations[before].output_bytes)
-            for before, after in graph.edges
-        ],
+        [DataflowOperation(op.name, op.device, op.time_s, milestone=op.gradient_elements > 0) for op in one],
+        [DataflowEdge(one[before].name, one[after].name, one[before].output_bytes) for before, after in graph.edges],
         devices=graph.devices,
     )
     place = {operation.name: index for index, operation in enumerate(graph.operations)}
@@ -169,7 +164,7 @@ def _tensors(plan: Plan, stretch: Stretch) -> list[int]:
     return [tensor for one in buckets for tensor in range(one.first_tensor, one.last_tensor + 1)]
 
 
-# -- pipelines, shared layers and shared memory --------------------------------------------------------------------------
+# -- pipelines, shared layers and shared memory ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -202,7 +197,8 @@ def _pipeline(
     for number, (load, plan) in enumerate(zip(loads, plans, strict=True)):
         forward, _ = _merged([_forward_piece(load, layer, grid) for layer in range(len(load.model.layers))])
         marks = [_lowest_layer(load.model, stretch.until) for stretch in plan.stretches if _in_step(stretch)]
-        pieces = [_backward_piece(load, layer, grid, layer in marks) for layer in reversed(range(len(load.model.layers)))]
+        backwards = reversed(range(len(load.model.layers)))
+        pieces = [_backward_piece(load, layer, grid, layer in marks) for layer in backwards]
         backward, places = _merged(pieces)
         ready_after.append([places[len(pieces) - 1 - layer] for layer in marks])
         stages.append(Stage(tuple(forward), tuple(backward), passed_on[number + 1], passed_on[number]))
@@ -232,7 +228,7 @@ def _lowest_layer(model: Model, moment: Moment) -> int:
     """Return the layer whose backward pass ends at a moment."""
     if moment.kind == "gradients":
         return 0
-    return int(model.tensor_layers[: moment.index + 1].min())
+    return int(model.tensor_layers[: moment.place + 1].min())
 
 
 def _output_bytes(load: Workload) -> list[float]:

@@ -162,9 +162,7 @@ def durations_without_network(schedule: Schedule) -> NDArray[np.float64]:
     env = simpy.Environment()
     hosts = star(hosts=schedule.ranks, latency_s=0.0)
     fabric = FluidFabric(env, Network(hosts, FlowProtocol()))
-    play = fabric.play(
-        fabric.place(replace(schedule, operations=empty), hosts.compiled.rank_nodes), schedule.name
-    )
+    play = fabric.play(fabric.place(replace(schedule, operations=empty), hosts.compiled.rank_nodes), schedule.name)
     env.run(until=play.complete)
     return play.rank_duration_s.copy()
 

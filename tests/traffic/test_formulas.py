@@ -14,12 +14,13 @@ NODES = [*range(2, 10), 16, 64]
 ROWS = {(row.architecture, row.nodes): row for row in volume_table(NODES, ELEMENTS)}
 
 
-@pytest.mark.parametrize(("architecture", "nodes"), ROWS)
-def test_what_is_counted_is_what_the_formulas_say(architecture, nodes):
-    row = ROWS[architecture, nodes]
-    assert row.counted_bytes == pytest.approx(row.formula_bytes, rel=1e-12)
-    assert row.counted_steps == row.formula_steps
-    assert row.counted_transfers == row.formula_transfers
+@pytest.mark.parametrize("architecture", FORMULAS)
+def test_what_is_counted_is_what_the_formulas_say(architecture):
+    for nodes in NODES:
+        row = ROWS[architecture, nodes]
+        assert row.counted_bytes == pytest.approx(row.formula_bytes, rel=1e-12)
+        assert row.counted_steps == row.formula_steps
+        assert row.counted_transfers == row.formula_transfers
 
 
 @pytest.mark.parametrize("nodes", NODES)

@@ -15,16 +15,16 @@ EXECUTORS = [1, 2, 3, 5, 6, 9, 16]
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
-@pytest.mark.parametrize("partitions", [*range(1, 40), 64, 100, 1000, 4096])
-def test_tree_aggregate_ends_within_its_depth_and_saves_time_in_each_round(partitions, depth):
+def test_tree_aggregate_ends_within_its_depth_and_saves_time_in_each_round(depth):
     """Scale max(ceil(N^(1/d)), 2); n/scale, rounded down, are left while that and the scale are fewer than n."""
-    left = tree_aggregate_rounds(partitions, depth)
-    scale = next(s for s in range(2, partitions + 2) if s**depth >= partitions)
-    assert left[0] == partitions
-    assert len(left) <= depth
-    assert all(after == before // scale for before, after in pairwise(left))
-    assert all(before > scale + ceil(before / scale) for before in left[:-1])
-    assert left[-1] <= scale + ceil(left[-1] / scale)
+    for partitions in [*range(1, 40), 64, 100, 243, 1000, 4096]:
+        left = tree_aggregate_rounds(partitions, depth)
+        scale = next(s for s in range(2, partitions + 2) if s**depth >= partitions)
+        assert left[0] == partitions
+        assert len(left) <= depth
+        assert all(after == before // scale for before, after in pairwise(left))
+        assert all(before > scale + ceil(before / scale) for before in left[:-1])
+        assert left[-1] <= scale + ceil(left[-1] / scale)
 
 
 @pytest.mark.parametrize(
