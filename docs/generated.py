@@ -16,7 +16,7 @@ from simnet.protocols import FIELDS, PROTOCOLS, resolve, values
 from simnet.scenario import scenario_keys, topology_from_text
 from simnet.shipped import shipped_folder
 from simnet.topology import GENERATORS, summary_lines
-from simnet.traffic import ALL_REDUCE
+from simnet.training.architectures import ARCHITECTURES
 from simnet.units import format_bandwidth, format_duration, format_duration_per_byte, format_size
 from simnet.workload import list_gpus, list_models, list_throughput, model_entry
 
@@ -57,7 +57,7 @@ def _names() -> str:
         ["`topology`, shipped", _code(_shipped("topologies"))],
         ["`topology`, generator", _code(tuple(GENERATORS))],
         ["`protocol`", _code(PROTOCOLS)],
-        ["`training.architecture`", _code((*ALL_REDUCE, "parameter_server"))],
+        ["`training.architecture`", _code(tuple(ARCHITECTURES))],
         ["`workload.model`", _code(list_models())],
         ["`workload.gpu`", _code(_gpu_families()) + ", or one variant by its full name"],
     ]

@@ -134,6 +134,9 @@ def run_collective(settings: CollectiveSettings, say: Callable[[str], None] | No
                 "busbw_GBps": bandwidth * factor,
                 "bound_time_us": bound_s / MICROSECOND,
                 "steps": steps,
+                "transfers": placement.schedule.messages(),
+                "bytes_sent": placement.payload_bytes_sent.sum(),
+                "bytes_sent_by_busiest": placement.payload_bytes_sent.max(),
             }
         )
     return ordered("collective_sizes", pd.DataFrame(rows))

@@ -220,6 +220,9 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             "lower bound on time_us, from chains of latencies and from bytes over bandwidth of each resource",
         ),
         Column("steps", "int", "", "messages in the longest chain of messages that wait for each other"),
+        Column("transfers", "int", "", "messages in all"),
+        Column("bytes_sent", "int", "bytes", "payload sent by all ranks together"),
+        Column("bytes_sent_by_busiest", "int", "bytes", "payload sent by the rank that sends most"),
     ),
 }
 """Columns by table, in their order."""

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from simnet.experiment.columns import COLUMNS
+from simnet.units import format_size
 
 __all__ = ["bars", "breakdown", "curves", "save_figure"]
 
@@ -18,9 +19,10 @@ __all__ = ["bars", "breakdown", "curves", "save_figure"]
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _LINES = ("-", "--", "-.", ":")
-_HATCHES = ("", "//", "\\\\")
+_MOST_LABELS = 8
+_HATCHES = ("", "//", "\\\\", "..")
 
-_PARTS = ("compute_time_s", "exposed_communication_time_s", "waiting_time_s")
+_PARTS = ("compute_time_s", "exposed_communication_time_s", "waiting_time_s", "input_time_s")
 
 
 def curves(
@@ -31,6 +33,7 @@ def curves(
     *,
     title: str = "",
     log_x: bool = True,
+    log_y: bool = False,
 ) -> Figure:
     """Return curves of one column over another, one for each value of a third.
 
@@ -43,6 +46,8 @@ def curves(
     title : str
     log_x : bool
         Double the value with each step of the axis, where x is a number.
+    log_y : bool
+        Have ten times the value with each step of the other axis.
     """
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.add_subplot()
@@ -63,9 +68,15 @@ def curves(
         axes.set_xticks(range(len(values)), labels=[str(value) for value in values])
     elif log_x and min(values) > 0:
         axes.set_xscale("log", base=2)
-        axes.set_xticks(sorted(values), labels=[f"{value:g}" for value in sorted(values)])
+        # Not so many that their labels run into each other.
+        shown = sorted(values)[:: 1 + (len(values) - 1) // _MOST_LABELS]
+        write = format_size if _unit(x) == "bytes" else "{:g}".format
+        axes.set_xticks(shown, labels=[write(value) for value in shown])
         axes.minorticks_off()
-    axes.set_ylim(0, 1.05 * float(frame[y].max()) or 1.0)
+    if log_y:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(0, 1.05 * float(frame[y].max()) or 1.0)
     _label(axes, _name(x), _name(y), title, grid="y")
     axes.legend(title=_name(by), frameon=False)
     return figure
@@ -95,6 +106,8 @@ def bars(frame: pd.DataFrame, y: str = "scaling_efficiency", by: Iterable[str] =
 def breakdown(frame: pd.DataFrame, by: Iterable[str] = (), *, title: str = "") -> Figure:
     """Return where an iteration's time goes: stacked bars of computing, exposed communication and waiting.
 
+    Waiting for training data is shown where there is any.
+
     Parameters
     ----------
     frame : DataFrame
@@ -105,7 +118,8 @@ def breakdown(frame: pd.DataFrame, by: Iterable[str] = (), *, title: str = "") -
     """
     figure, axes = _lying_bars(frame, by)
     left = pd.Series(0.0, index=frame.index)
-    for number, part in enumerate(_PARTS):
+    parts = [part for part in _PARTS if part != "input_time_s" or (part in frame and frame[part].any())]
+    for number, part in enumerate(parts):
         axes.barh(
             range(len(frame)),
             frame[part],
@@ -120,7 +134,7 @@ def breakdown(frame: pd.DataFrame, by: Iterable[str] = (), *, title: str = "") -
         left = left + frame[part]
     axes.set_xlim(0, 1.05 * float(left.max()) or 1.0)
     _label(axes, _name("iteration_time_s"), "", title, grid="x")
-    figure.legend(loc="outside lower center", ncols=len(_PARTS), frameon=False)
+    figure.legend(loc="outside lower center", ncols=len(parts), frameon=False)
     return figure
 
 
@@ -166,11 +180,23 @@ def _label(axes: Axes, x: str, y: str, title: str, *, grid: Literal["x", "y"]) -
 
 def _name(column: str) -> str:
     """Return what an axis calls a column: words, and the unit behind them."""
-    unit = next((known.unit for known in COLUMNS["summary"] if known.name == column), "")
-    return _words(column) + (f" [{unit}]" if unit else "")
+    unit = _unit(column)
+    # Sizes have theirs beside each number.
+    return _words(column) + (f" [{unit}]" if unit and column != "size_bytes" else "")
+
+
+def _unit(column: str) -> str:
+    tables = (*COLUMNS["summary"], *COLUMNS["collective_sizes"])
+    return next((known.unit for known in tables if known.name == column), "")
 
 
 def _words(column: str) -> str:
     """Return a column's name, or the last key of a parameter's path, in words and without its unit."""
     words = column.rpartition(".")[2]
-    return words.removesuffix("_s").removesuffix("_samples_per").replace("_", " ")
+    return (
+        words.removesuffix("_s")
+        .removesuffix("_us")
+        .removesuffix("_bytes")
+        .removesuffix("_samples_per")
+        .replace("_", " ")
+    )

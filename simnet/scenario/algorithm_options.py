@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -175,12 +175,18 @@ class ParameterServerSpec(Section):
 class MapReduceSpec(Section):
     """A driver gathers what executors have mapped, and broadcasts the new model."""
 
-    reduce: Annotated[str, Word(("tree", "star"))] = Field(
-        "tree", description="tree: by executors in between, as Spark's treeAggregate; star: all send to the driver."
+    reduce: Annotated[Literal["tree", "star", "in_network"], Word(("tree", "star", "in_network"))] = Field(
+        "tree",
+        description="tree: by executors in between, as Spark's treeAggregate; star: all send to the driver; "
+        "in_network: switches add up on the way (with broadcast: multicast).",
     )
     depth: Annotated[int, Whole(1, 20)] = Field(2, description="Depth of that tree.")
-    broadcast: Annotated[str, Word(("torrent", "tree", "star"))] = Field(
-        "torrent", description="torrent: executors pass blocks on to each other; tree: binomial; star: driver to all."
+    broadcast: Annotated[
+        Literal["torrent", "tree", "star", "multicast"], Word(("torrent", "tree", "star", "multicast"))
+    ] = Field(
+        "torrent",
+        description="torrent: executors pass blocks on to each other; tree: binomial; star: driver to all; multicast: "
+        "switches replicate, one copy a link.",
     )
 
 
@@ -205,6 +211,8 @@ def misfits(options: Any, ranks: int) -> Iterator[tuple[str, str, str]]:
         number = getattr(options, role, 0)
         if number >= ranks:
             yield role, f"{role} {number} is not one of the {ranks} ranks", f"a rank from 0 to {ranks - 1} is wanted"
+    if getattr(options, "reduce", "") == "in_network" and getattr(options, "broadcast", "") != "multicast":
+        yield "reduce", "reduce is in_network, and broadcast no multicast", "switches that add up also replicate"
     divisors = f"divisors of {ranks} are {_divisors(ranks)}"
     rows, columns = getattr(options, "rows", None), getattr(options, "columns", None)
     if rows is not None and columns is not None and rows * columns != ranks:

@@ -151,8 +151,10 @@ def _apply(document: Document, override: Override) -> Document:
             places[path] = new_place
             return below.data
         part, *others = rest
-        if isinstance(node, str) and path in _SHORT_FORMS:
-            key = _SHORT_FORMS[path]
+        # Of several jobs each has the sections that a scenario of one has.
+        section = path[2:] if path[:1] == ("jobs",) else path
+        if isinstance(node, str) and section in _SHORT_FORMS:
+            key = _SHORT_FORMS[section]
             places[*path, key or node] = places.get(path, new_place)
             node = {key: node} if key else {node: {}}
         if node is None:

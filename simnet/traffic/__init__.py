@@ -41,7 +41,12 @@ from simnet.traffic.scatter_gather import (
     ring_reduce_scatter,
 )
 from simnet.traffic.schedule import Dependencies, Kind, Operations, Partition, Schedule, ScheduleBuilder, Until
-from simnet.traffic.spark_map_reduce import SPARK_BLOCK_BYTES, map_reduce, tree_aggregate_rounds
+from simnet.traffic.spark_map_reduce import (
+    SPARK_BLOCK_BYTES,
+    map_reduce,
+    map_reduce_with_switches,
+    tree_aggregate_rounds,
+)
 from simnet.traffic.step import Step
 from simnet.traffic.validation import describe_operation, validate_schedule
 
@@ -95,6 +100,7 @@ __all__ = [
     "halving_reduce_scatter",
     "hierarchical_all_reduce",
     "map_reduce",
+    "map_reduce_with_switches",
     "mesh_all_reduce",
     "message_steps",
     "pairwise_all_to_all",

@@ -29,6 +29,23 @@ class _Costs(NamedTuple):
     memory_accesses: float
 
 
+class _Way(NamedTuple):
+    """Between whom the shards go on one level of a tree of servers, an array element each.
+
+    Attributes
+    ----------
+    below_rank, above_rank : ranks
+    below, above : their numbers on their levels; 0 for the roots, of which each shard has one
+    shard : which shard
+    """
+
+    below_rank: Integers
+    above_rank: Integers
+    below: Integers
+    above: Integers
+    shard: Integers
+
+
 def parameter_server_push_pull(
     workers: int,
     servers: int,
@@ -114,30 +131,31 @@ def parameter_server_push_pull(
     for size in levels:
         pushing.append(first + np.arange(size))
         first += size
-    summed = np.full((len(pushing[0]), shards), -1)
-    updated = _updates(build, costs, first_root + np.arange(shards))
-    pushes = []
-    for below, above in zip(pushing, [*pushing[1:], None], strict=True):
+    begun, updated = _updates(build, costs, first_root + np.arange(shards))
+    ways: list[_Way] = []
+    ready: Integers | None = None
+    for level, below in enumerate(pushing):
         # Each begins with another shard, so that no server is everybody's first.
         place = np.repeat(np.arange(len(below)), shards)
         shard = (place + np.tile(np.arange(shards), len(below))) % shards
-        if above is None or fan_in is None:
-            target, following = first_root + shard, updated[0][shard]
+        if level == len(levels) or fan_in is None:
+            above, target, summed, following = 0 * place, first_root + shard, None, begun[shard]
         else:
-            sums = build.calc(np.repeat(above, shards)).reshape(-1, shards)
-            target, following = above[place // fan_in], sums[place // fan_in, shard]
+            above = place // fan_in
+            target = pushing[level + 1][above]
+            summed = build.calc(np.repeat(pushing[level + 1], shards)).reshape(-1, shards)
+            following = summed[above, shard]
         push = _push(build, costs, below[place], target, shard, (place + shard) % cores, following)
-        ready = summed[place, shard]
-        build.depend(ready[ready >= 0], push[ready >= 0])
-        pushes.append((below[place], target, place, shard))
-        if above is not None:
-            summed = sums
-    arrived = np.empty((0, 0), dtype=np.int64)
-    for source, target, place, shard in reversed(pushes):
-        pull = build.send(target, source, chunk=shard)
-        build.depend(arrived[place // (fan_in or 1), shard] if arrived.size else updated[1][shard], pull)
-        arrived = np.empty((place.max() + 1, shards), dtype=np.int64)
-        arrived[place, shard] = pull
+        if ready is not None:
+            build.depend(ready[place, shard], push)
+        ready = summed
+        ways.append(_Way(below[place], target, place, above, shard))
+    arrived = updated[np.newaxis]
+    for way in reversed(ways):
+        pull = build.send(way.above_rank, way.below_rank, chunk=way.shard)
+        build.depend(arrived[way.above, way.shard], pull)
+        arrived = np.empty((way.below.max() + 1, shards), dtype=np.int64)
+        arrived[way.below, way.shard] = pull
     return build.schedule()
 
 

@@ -19,12 +19,15 @@ Theory: F. Baccelli et al., *Synchronization and Linearity* (1992), chapter 2 (t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from simnet.traffic.lattice import firings_below
 
 __all__ = [
     "Dependencies",
@@ -244,43 +247,15 @@ def _longer_chunks_carried(ops: Operations, longer: int) -> Integers:
     w = width[some]
     whole, begun = np.divmod(np.clip(longer - offset[some], 0, modulus[some]), w)
     turns = (ops.repeat[some], first[some] // w, step[some] // w, modulus[some] // w)
-    below = _firings_below(*turns, whole)
-    counts[some] = below * w + begun * (_firings_below(*turns, np.minimum(whole + 1, turns[-1])) - below)
+    below = firings_below(*turns, whole)
+    counts[some] = below * w + begun * (firings_below(*turns, np.minimum(whole + 1, turns[-1])) - below)
     # The i-th chunk that a firing carries is a longer one while its place is below `longer - offset - i`.
     moving = np.flatnonzero(moving & ~in_blocks)
     for place in range(int(ops.chunk_width[moving].max(initial=0))):
         some = moving[ops.chunk_width[moving] > place]
         threshold = np.clip(longer - offset[some] - place, 0, modulus[some])
-        counts[some] += _firings_below(ops.repeat[some], first[some], step[some], modulus[some], threshold)
+        counts[some] += firings_below(ops.repeat[some], first[some], step[some], modulus[some], threshold)
     return counts
-
-
-def _firings_below(
-    repeat: Integers, first: Integers, step: Integers, modulus: Integers, threshold: Integers
-) -> Integers:
-    """Count the firings k < `repeat` with ``(first + k step) mod modulus < threshold <= modulus``."""
-    first, step = first % modulus, step % modulus
-    above = _floor_sum(repeat, modulus, step, first + modulus - threshold) - repeat
-    return _floor_sum(repeat, modulus, step, first) - above
-
-
-def _floor_sum(count: Integers, divisor: Integers, slope: Integers, start: Integers) -> Integers:
-    """Return the sum of ``floor((slope k + start) / divisor)`` over k < `count`, for numbers that are not negative.
-
-    Counts lattice points under a line as Euclid's algorithm goes; R. Graham, D. Knuth, O. Patashnik, *Concrete
-    Mathematics* (1994), section 3.5. Takes a number of turns that is logarithmic in the divisor.
-    """
-    total = np.zeros(count.shape, dtype=np.int64)
-    count, divisor, slope, start = (np.array(column, dtype=np.int64) for column in (count, divisor, slope, start))
-    some = np.flatnonzero(count > 0)
-    while some.size:
-        n, m, a, b = count[some], divisor[some], slope[some], start[some]
-        total[some] += n * (n - 1) // 2 * (a // m) + n * (b // m)
-        a, b = a % m, b % m
-        top = a * n + b
-        count[some], divisor[some], slope[some], start[some] = top // m, a, m, top % m
-        some = some[top >= m]
-    return total
 
 
 class ScheduleBuilder:
@@ -379,10 +354,7 @@ class ScheduleBuilder:
         delay_s: ArrayLike = 0.0,
     ) -> None:
         """Let firing k of `after` wait for firing ``k - offset`` of `before`."""
-        columns = np.broadcast_arrays(
-            *(np.asarray(column) for column in (before, after, offset, until, delay_s)),
-        )
-        self._dependencies.append(tuple(np.atleast_1d(column).ravel() for column in columns))
+        self._dependencies.append(_aligned((before, after, offset, until, delay_s)))
 
     def schedule(self, *, joint: bool = False) -> Schedule:
         """Return what was collected; `joint` as of `Schedule`."""
@@ -392,12 +364,24 @@ class ScheduleBuilder:
         return Schedule(self.name, self.ranks, self.partition, operations, dependencies, joint)
 
     def _add(self, *columns: ArrayLike) -> Integers:
-        arrays = [
-            np.atleast_1d(column).ravel() for column in np.broadcast_arrays(*(np.asarray(column) for column in columns))
-        ]
-        self._operations.append(tuple(arrays))
+        arrays = _aligned(columns)
+        self._operations.append(arrays)
         first, self._count = self._count, self._count + len(arrays[0])
         return np.arange(first, self._count)
+
+
+def _aligned(columns: Sequence[ArrayLike]) -> tuple[NDArray[Any], ...]:
+    """Return arrays of one length each, as `numpy.broadcast_arrays` would; most are numbers, for which it is slow."""
+    arrays = [np.asarray(column) for column in columns]
+    whole = np.broadcast(*arrays)
+    return tuple(
+        array.ravel()
+        if array.shape == whole.shape
+        else np.full(whole.size, array.reshape(()))
+        if array.size == 1
+        else np.broadcast_to(array, whole.shape).ravel()
+        for array in arrays
+    )
 
 
 def _columns(rows: list[tuple[NDArray[Any], ...]], types: tuple[Any, ...]) -> list[Any]:

@@ -14,17 +14,20 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
 from typing import Literal
 
 import numpy as np
 
+from simnet.traffic.composing import Phase, add_phases
+from simnet.traffic.parent_tree import broadcast_down, reduce_up
 from simnet.traffic.patterns import begin_schedule, between_all, require_positive
 from simnet.traffic.schedule import Integers, Schedule, ScheduleBuilder
 from simnet.traffic.trees import down_tree
 from simnet.units import parse_size
 
-__all__ = ["SPARK_BLOCK_BYTES", "map_reduce", "tree_aggregate_rounds"]
+__all__ = ["SPARK_BLOCK_BYTES", "map_reduce", "map_reduce_with_switches", "tree_aggregate_rounds"]
 
 SPARK_BLOCK_BYTES = parse_size("4 MiB")
 """Default of ``spark.broadcast.blockSize`` [bytes]."""
@@ -82,18 +85,14 @@ def map_reduce(
         b; by default of `SPARK_BLOCK_BYTES` each.
     """
     name = "map-reduce"
-    if reduce not in ("tree", "star"):
-        raise ValueError(f"the reduce of a {name} is 'tree' or 'star': {reduce!r}")
     if broadcast not in ("torrent", "tree", "star"):
         raise ValueError(f"the broadcast of a {name} is 'torrent', 'tree' or 'star': {broadcast!r}")
-    require_positive(name, "executors", executors)
     if blocks is None:
         blocks = max(ceil(elements * element_bytes / SPARK_BLOCK_BYTES), 1)
     require_positive(name, "blocks", blocks)
     chunks = blocks if broadcast == "torrent" else 1
-    build = begin_schedule(name, executors + 1, elements, element_bytes, chunks=chunks, divisible=divisible)
-    left = tree_aggregate_rounds(executors, depth) if reduce == "tree" else (executors,)
-    summed = _reduce(build, executors, left)
+    build = _begin(name, executors, elements, element_bytes, chunks=chunks, divisible=divisible)
+    summed = _reduce(build, executors, _left(reduce, executors, depth))
     if broadcast == "torrent":
         _torrent(build, executors, summed)
     elif broadcast == "tree":
@@ -101,6 +100,66 @@ def map_reduce(
     else:
         build.depend(summed, build.send(executors, np.arange(executors)))
     return build.schedule(joint=True)
+
+
+def map_reduce_with_switches(
+    executors: int,
+    parents: Sequence[int],
+    elements: int,
+    element_bytes: float,
+    *,
+    divisible: bool = False,
+    reduce: Literal["tree", "star", "in_network"] = "tree",
+    depth: int = 2,
+    broadcast: Literal["multicast"] = "multicast",
+    chunks: int = 8,
+) -> Schedule:
+    """One round with switches that replicate, and may add up: one copy a link of what they do.
+
+    The broadcast is a multicast along a given tree: S over each edge on the way to an executor, once. The reduce is
+    that of `map_reduce`, or ``in_network`` along the same tree. The broadcast begins when the driver has the sum.
+
+    Parameters
+    ----------
+    executors : int
+        N: ranks 0 .. N - 1; rank N is the driver, all others are switches.
+    parents : sequence of int
+        Parent of each rank in a tree with the driver as its root, whose parent is -1.
+    elements, element_bytes, divisible, depth
+        See `map_reduce`.
+    reduce : {"tree", "star", "in_network"}
+    broadcast : {"multicast"}
+    chunks : int
+        Pieces of what goes along the tree, which travel one behind the other.
+    """
+    if broadcast != "multicast":
+        raise ValueError(f"the broadcast of switches is 'multicast': {broadcast!r}")
+    buffer = (elements, element_bytes)
+    build = begin_schedule("map-reduce with switches", len(parents), *buffer, chunks=chunks, divisible=divisible)
+    everybody, own = range(len(parents)), range(executors)
+    if reduce == "in_network":
+        first = Phase(reduce_up(parents, own, *buffer, chunks=chunks, divisible=divisible), everybody)
+    else:
+        part = _begin("aggregate", executors, *buffer, chunks=1, divisible=divisible)
+        _reduce(part, executors, _left(reduce, executors, depth))
+        first = Phase(part.schedule(), everybody[: executors + 1], factor=chunks)
+    down = broadcast_down(parents, own, *buffer, chunks=chunks, divisible=divisible)
+    add_phases(build, [first, Phase(down, everybody)])
+    return build.schedule(joint=True)
+
+
+def _begin(
+    name: str, executors: int, elements: int, element_bytes: float, *, chunks: int, divisible: bool
+) -> ScheduleBuilder:
+    require_positive(name, "executors", executors)
+    return begin_schedule(name, executors + 1, elements, element_bytes, chunks=chunks, divisible=divisible)
+
+
+def _left(reduce: str, executors: int, depth: int) -> tuple[int, ...]:
+    """Return how many partitions there are at first, and after each round of the reduce."""
+    if reduce not in ("tree", "star"):
+        raise ValueError(f"the reduce of a map-reduce is 'tree' or 'star': {reduce!r}")
+    return tree_aggregate_rounds(executors, depth) if reduce == "tree" else (executors,)
 
 
 def tree_aggregate_rounds(partitions: int, depth: int) -> tuple[int, ...]:

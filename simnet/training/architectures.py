@@ -23,6 +23,7 @@ from simnet.traffic import (
     Schedule,
     aggregator_count,
     map_reduce,
+    map_reduce_with_switches,
     parameter_server_push_pull,
     ring_all_gather,
     ring_reduce_scatter,
@@ -264,8 +265,11 @@ def _map_reduce(
 ) -> Arrangement:
     """Let a driver on a host of its own gather what the executors have mapped, and broadcast the new model."""
     [driver] = _server_hosts(topology.compiled, nodes, 1, "free_hosts", busy)
-    make = partial(map_reduce, len(nodes), **options)
-    return Arrangement(np.append(nodes, driver), _each_bucket(make))
+    ranks = np.append(nodes, driver)
+    if options.get("broadcast") != "multicast":
+        return Arrangement(ranks, _each_bucket(partial(map_reduce, len(nodes), **options)))
+    everybody, parents = _along_a_tree(topology, ranks, driver)
+    return Arrangement(everybody, _each_bucket(partial(map_reduce_with_switches, len(nodes), parents, **options)))
 
 
 def _in_network(
@@ -278,16 +282,24 @@ def _in_network(
 
     R. Graham et al., "Scalable hierarchical aggregation protocol (SHArP)", COM-HPC 2016.
     """
-    tree = multicast_tree(topology, None, nodes.tolist())
-    rank = {int(node): worker for worker, node in enumerate(nodes.tolist())}
+    everybody, parents = _along_a_tree(topology, nodes, None)
+    make = partial(tree_of_parents_all_reduce, parents, range(len(nodes)), **options)
+    return Arrangement(everybody, _each_bucket(make))
+
+
+def _along_a_tree(
+    topology: Topology, ranks: NDArray[np.int64], root: int | None
+) -> tuple[NDArray[np.int64], list[int]]:
+    """Return the nodes of some ranks and of the switches between them, and the parent of each in a multicast tree."""
+    tree = multicast_tree(topology, root, ranks.tolist())
+    rank = {int(node): number for number, node in enumerate(ranks.tolist())}
     inner = [node for node in tree.nodes if node not in rank]
-    rank |= {node: len(nodes) + number for number, node in enumerate(inner)}
+    rank |= {node: len(ranks) + number for number, node in enumerate(inner)}
     parents = [-1] * len(rank)
     for node, parent in zip(tree.nodes, tree.parents, strict=True):
         if parent >= 0:
             parents[rank[node]] = rank[tree.nodes[parent]]
-    make = partial(tree_of_parents_all_reduce, parents, range(len(nodes)), **options)
-    return Arrangement(np.concatenate([nodes, np.array(inner, dtype=np.int64)]), _each_bucket(make))
+    return np.concatenate([ranks, np.array(inner, dtype=np.int64)]), parents
 
 
 ARCHITECTURES: Mapping[str, Way] = MappingProxyType(
@@ -299,7 +311,11 @@ ARCHITECTURES: Mapping[str, Way] = MappingProxyType(
             pairs=lambda workers, options: 2 * workers * int(options.get("servers", 1)),
             servers=_servers_apart,
         ),
-        "mapreduce": Way(_map_reduce, servers=lambda *_: 1),
+        "mapreduce": Way(
+            _map_reduce,
+            pairs=lambda workers, options: workers**2 if options.get("broadcast") == "torrent" else 0,
+            servers=lambda *_: 1,
+        ),
         "in_network": Way(_in_network),
     }
 )

@@ -124,13 +124,22 @@ class Communicator:
             heappush(self._queue, (priority, self._announcements, self._name(collective), collective))
             self._start_next()
 
-    def finish(self, iteration: int, part: int, member: int) -> Generator[simpy.Event, Play, None]:
-        """Wait until an exchange is complete on a member; each member waits once."""
+    def finish(self, iteration: int, part: int, member: int) -> Generator[simpy.Event, Play, float]:
+        """Wait until an exchange is complete on a member; each member waits once.
+
+        Returns
+        -------
+        float
+            Since when all members have taken part; or since when it is under way, if some do not yet [s].
+        """
         yield from self.reach(iteration, part, member)
         collective = self._collectives[iteration, part]
         collective.waiting -= 1
         if collective.waiting == 0:
             del self._collectives[iteration, part]
+        assert collective.play is not None
+        started_s = collective.play.started_at_s
+        return started_s if collective.missing else max(started_s, collective.announced_s)
 
     def reach(self, iteration: int, part: int, rank: int) -> Generator[simpy.Event, Play, None]:
         """Wait until an exchange is complete on any of its ranks, as long as not all members have seen it through."""

@@ -152,11 +152,12 @@ def _take_part(worker: Worker, step: SplitStep, iteration: int, times: _Times) -
         for milestone in milestones:
             yield from step.communicator.reach(iteration, 0, milestone)
         _announce(worker, iteration, stretch)
-    yield from step.communicator.finish(iteration, 0, member)
+    together_s = yield from step.communicator.finish(iteration, 0, member)
     compute_s, alone_s = step.times_of(iteration, worker.rank)
     stall_s = max(env.now - began_s - compute_s, 0.0)
-    # What the step takes longer than on a network that takes no time.
-    exposed_s = min(max(env.now - began_s - alone_s, 0.0), stall_s)
+    # What the step takes longer than on a network that takes no time, once all that do it together are there. Without
+    # network there is no memory to wait for either, so that all of it may take less time than it computes.
+    exposed_s = min(max(env.now - max(began_s, together_s) - max(alone_s, compute_s), 0.0), stall_s)
     times.compute_s += compute_s
     times.exposed_s += exposed_s
     times.waiting_s += stall_s - exposed_s

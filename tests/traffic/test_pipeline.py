@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -131,6 +132,15 @@ def test_operations_do_not_grow_with_micro_batches():
     few, many = (pipeline_step([SPLIT] * 4, m, order="1f1b", tensor=2).schedule for m in (8, 1000))
     assert len(few.operations) == len(many.operations)
     assert len(few.dependencies) == len(many.dependencies)
+
+
+def test_a_large_pipeline_is_built_and_checked_at_once():
+    """4 stages of 4 ranks and 12 segments each way: 13,712 dependencies, of which circles of waits go through most."""
+    started = time.perf_counter()
+    layers = Stage((Segment(1.0, 48.0),) * 12, (Segment(2.0, 48.0),) * 12)
+    step = pipeline_step([layers] * 4, 16, order="1f1b", tensor=4)
+    check_deadlock(step.schedule)
+    assert time.perf_counter() - started < 3
 
 
 def test_there_is_a_milestone_for_each_backward_segment_of_each_worker():

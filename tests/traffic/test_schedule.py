@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simnet.traffic.schedule import Partition, Schedule, ScheduleBuilder, _firings_below, _floor_sum
+from simnet.traffic.lattice import firings_below, floor_sum
+from simnet.traffic.schedule import Partition, Schedule, ScheduleBuilder
 
 
 def test_chunks_are_whole_elements_that_differ_by_at_most_one():
@@ -95,13 +96,13 @@ def test_bytes_of_whole_blocks_are_the_sum_over_their_firings(elements, width, b
 @given(st.integers(0, 50), st.integers(1, 30), st.integers(0, 60), st.integers(0, 60))
 def test_floor_sum_counts_lattice_points(count, divisor, slope, start):
     arrays = [np.array([value]) for value in (count, divisor, slope, start)]
-    assert _floor_sum(*arrays).tolist() == [sum((slope * k + start) // divisor for k in range(count))]
+    assert floor_sum(*arrays).tolist() == [sum((slope * k + start) // divisor for k in range(count))]
 
 
 def test_counting_firings_takes_no_longer_for_a_million_of_them():
     """Step 3 in modulus 10 visits every place equally often: 300,000 of a million firings below 3."""
     columns = [np.array([value]) for value in (10**6, 4, 3, 10, 3)]
-    assert _firings_below(*columns).tolist() == [300_000]
+    assert firings_below(*columns).tolist() == [300_000]
 
 
 def test_schedules_compare_by_identity():

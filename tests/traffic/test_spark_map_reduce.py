@@ -8,7 +8,15 @@ from math import ceil, log2
 import numpy as np
 import pytest
 
-from simnet.traffic import all_reduce_goal, count, goal_faults, map_reduce, prove, tree_aggregate_rounds
+from simnet.traffic import (
+    all_reduce_goal,
+    count,
+    goal_faults,
+    map_reduce,
+    map_reduce_with_switches,
+    prove,
+    tree_aggregate_rounds,
+)
 
 S = 240
 EXECUTORS = [1, 2, 3, 5, 6, 9, 16]
@@ -89,3 +97,18 @@ def test_partitions_stay_where_their_number_is():
 def test_impossible_requests_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         map_reduce(4, 60, 4, **options)
+
+
+@pytest.mark.parametrize("reduce", ["tree", "star", "in_network"])
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_with_switches_every_executor_gets_the_sum_of_all(reduce, chunks):
+    """Executors 0 to 3 below switches 5 and 6, these below switch 7, and that below the driver 4.
+
+    Multicast: S over each of the 7 edges, once; the reduce in switches likewise.
+    """
+    parents = [5, 5, 6, 6, -1, 7, 7, 4]
+    schedule = map_reduce_with_switches(4, parents, 12, 4.0, reduce=reduce, chunks=chunks)
+    prove(schedule, all_reduce_goal(schedule, contributors=range(4), holders=range(4)))
+    down = 7 * 12 * 4.0
+    up = down if reduce == "in_network" else 4 * 12 * 4.0
+    assert schedule.bytes_sent().sum() == up + down

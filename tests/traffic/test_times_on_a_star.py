@@ -7,6 +7,7 @@ fairly (progressive filling); a message is delivered p after it has drained; not
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cache
 from math import ceil, floor, log2
 
 import pytest
@@ -126,6 +127,7 @@ def grid_s(n: int) -> float:
     return 2 * (columns - 1) * (S / (columns * B) + P) + 2 * (rows - 1) * (S / (n * B) + P)
 
 
+@cache
 def closed_forms(n: int) -> dict[str, tuple[Schedule, float]]:
     whole = {"elements": int(S / 4), "element_bytes": 4, "divisible": True}
     exact = n & (n - 1) == 0

@@ -1,9 +1,9 @@
 """The life of a send, of a calculation and of what is taken of memory, as steps; compiled.
 
-Each step follows at once or at a later time. A send: dependencies met and gate open, overhead of the sender (first in, first out), connection set-up, the flow
-drains, latency, overhead of the receiver (first in, first out) and reduction, delivered. Steps that follow at once go
-through one queue, so that each is compiled into one place. Taking of memory goes the way of a send that costs nothing
-but its flow.
+Each step follows at once or at a later time. A send: dependencies met and gate open, overhead of the sender (first in,
+first out), connection set-up, the flow drains, latency, overhead of the receiver (first in, first out) and reduction,
+delivered. Steps that follow at once go through one queue, so that each is compiled into one place. Taking of memory
+goes the way of a send that costs nothing but its flow.
 """
 
 from __future__ import annotations
