@@ -94,8 +94,7 @@ def _summary(
     baseline = scenario.baseline_samples_per_s or workload.batch_size / job.fastest_s(numbers)
     speedup = throughput / baseline
     begun_s = measured.loc[measured["iteration"] == 0, "start_s"].to_numpy()
-    bounds = [[fabric.bound(exchange.placement(0)) for exchange in group.exchanges] for group in job.groups]
-    bound_s = max(means["compute_time_s"], bound_iteration_s(job, bounds, numbers, begun_s))
+    bound_s = max(means["compute_time_s"], bound_iteration_s(job, fabric, numbers, begun_s))
     if bound_s > iteration_time_s * (1 + 1e-9):
         raise InvariantError(f"an iteration took {iteration_time_s} s, less than its lower bound of {bound_s} s")
     memory = largest_memory_use(job.settings)

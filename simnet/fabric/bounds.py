@@ -7,6 +7,7 @@ bound, the longest chain of dependencies when every flow has its path to itself.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from simnet.fabric.kernels.chains import follow_chains
 from simnet.fabric.kernels.tables import Table
 from simnet.fabric.placement import Placement
 
-__all__ = ["MOST_FIRINGS", "Bound", "bound", "chain_times"]
+__all__ = ["MOST_FIRINGS", "Bound", "bound", "chain_times", "cut_together_s"]
 
 MOST_FIRINGS = 5_000_000
 """Chains are followed through schedules of at most so many firings; beyond, only the cut bound is used."""
@@ -68,6 +69,16 @@ def bound(placement: Placement, capacity: NDArray[np.float64], costs: Table) -> 
         return Bound(cut_s, busiest, 0.0, 0.0)
     complete = chain_times(placement, capacity, costs)
     return Bound(cut_s, busiest, float(complete.max(initial=0.0)), float(complete.min(initial=math.inf)))
+
+
+def cut_together_s(placements: Sequence[Placement], capacity: NDArray[np.float64]) -> float:
+    """Return for how long the busiest resource carries what several schedules take of it together [s]."""
+    taken = np.zeros(len(capacity))
+    for placement in placements:
+        rows = list(placement.resource_bytes)
+        taken[rows] += list(placement.resource_bytes.values())
+    used = taken > 0.0
+    return float((taken[used] / capacity[used]).max(initial=0.0))
 
 
 def chain_times(placement: Placement, capacity: NDArray[np.float64], costs: Table) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from simnet.engine.alarm import URGENT
 from simnet.engine.wake_up import WakeUp
 from simnet.errors import InvariantError, StalledError
-from simnet.fabric.bounds import Bound, bound
+from simnet.fabric.bounds import Bound, bound, cut_together_s
 from simnet.fabric.event_player import EventPlayer
 from simnet.fabric.foresight import Foresight
 from simnet.fabric.interface import Counts
@@ -214,6 +214,10 @@ class FluidFabric:
     def bound(self, placement: Placement) -> Bound:
         """Return lower bounds on the time of a play; see `simnet.fabric.bounds`."""
         return bound(placement, self.network.capacity, self._tables.costs)
+
+    def cut_together_s(self, placements: Sequence[Placement]) -> float:
+        """Return for how long the busiest resource carries what several plays take of it together [s]."""
+        return cut_together_s(placements, self.network.capacity)
 
     def carried_bytes(self) -> NDArray[np.float64]:
         """Return what flows have taken of each resource until now, shape (resources,) [bytes].

@@ -74,6 +74,9 @@ class Fabric(Protocol):
     def bound(self, placement: Any) -> Bound:
         """Return lower bounds on the time of a play."""
 
+    def cut_together_s(self, placements: Sequence[Any]) -> float:
+        """Return for how long the busiest resource carries what several plays take of it together [s]."""
+
     @property
     def counts(self) -> Counts:
         """What was done so far."""

@@ -163,5 +163,7 @@ def _memory_problems(job: JobSettings) -> Iterator[Problem]:
     total, there = format_size(use.total_bytes), format_size(limit)
     message = f"{total} a worker do not fit into the {there} of {job.workload.gpu}: {parts}"
     found = list(splits_that_fit(job, limit))
-    hint = f"{', or '.join(found)} would fit" if found else "a smaller batch, or more workers, to split the model over"
-    yield Problem(message, f"{hint}; allow_oversubscribed: true goes on anyway", ("workload", "gpu"))
+    hint = (
+        f"these would fit: {'; '.join(found)}" if found else "a smaller batch, or more workers to split the model over"
+    )
+    yield Problem(message, f"{hint}; with allow_oversubscribed: true it goes on", ("workload", "gpu"))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simnet.fabric.bounds import Bound
+from simnet.fabric.interface import Fabric
 from simnet.training.compute import ComputeTimes
 from simnet.training.job import Group, Job
 from simnet.training.plan import Plan
@@ -15,25 +16,23 @@ from simnet.training.plan import Plan
 __all__ = ["bound_iteration_s"]
 
 
-def bound_iteration_s(
-    job: Job, bounds: Sequence[Sequence[Bound]], iterations: Sequence[int], begun_s: NDArray[np.float64]
-) -> float:
+def bound_iteration_s(job: Job, fabric: Fabric, iterations: Sequence[int], begun_s: NDArray[np.float64]) -> float:
     """Return what the iterations of a job take at least, in the mean over them and over workers; 0 where not known.
 
     Parameters
     ----------
     job : Job
-    bounds : sequence of sequence of Bound
-        Of each exchange of each group, in order.
+    fabric : Fabric
+        That plays its exchanges.
     iterations : sequence of int
         Which ones, one after the other, warm-up counted.
     begun_s : ndarray, shape (workers,)
         When each worker began the first of them [s].
     """
     found = [
-        _bound_of(group, job.compute, limits, iterations, begun_s[group.members])
-        for group, limits in zip(job.groups, bounds, strict=True)
-        if group.communicator is not None and group.communicator.streams == 1 and limits
+        _bound_of(group, job.compute, fabric, iterations, begun_s[group.members])
+        for group in job.groups
+        if group.exchanges
     ]
     # The mean over all workers is not below the mean over groups of as many workers each.
     everybody = sum(len(group.members) for group in job.groups) == job.settings.training.workers
@@ -43,10 +42,17 @@ def bound_iteration_s(
 def _bound_of(
     group: Group,
     compute: ComputeTimes | None,
-    limits: Sequence[Bound],
+    fabric: Fabric,
     iterations: Sequence[int],
     begun_s: NDArray[np.float64],
 ) -> float:
+    placements = [exchange.placement(iterations[0]) for exchange in group.exchanges]
+    if group.communicator is not None and group.communicator.streams > 1:
+        # No worker ends the last iteration before all have begun it, and so have seen the ones before through.
+        awaited = len(iterations) - (2 if group.plan.left_open else 1)
+        carrying_s = max(awaited, 0) * fabric.cut_together_s(placements)
+        return max(carrying_s - float(begun_s.mean() - begun_s.min()), 0.0) / len(iterations)
+    limits = [fabric.bound(placement) for placement in placements]
     if compute is not None and _waits_at_the_end(group.plan):
         return _in_step(group.plan, compute, limits, iterations, begun_s)
     # Exchanges follow each other on one stream, and none of these begins before all workers have. A worker is through

@@ -16,7 +16,9 @@ from .building import workload
 
 def lay_out(topology, workers, **settings):
     """Nodes of the workers of a job."""
-    return lay_out_workers(topology.compiled, JobSettings("job", workload([1]), TrainingSettings(workers, **settings)), 0)
+    return lay_out_workers(
+        topology.compiled, JobSettings("job", workload([1]), TrainingSettings(workers, **settings)), 0
+    )
 
 
 def arranged(topology, workers, architecture):
@@ -30,7 +32,9 @@ def names(topology, workers, architecture):
 
 def one_schedule(architecture, workers, elements, element_bytes, *, divisible=False):
     """Of one bucket, on a star with hosts enough."""
-    [schedule] = arranged(star(hosts=workers + 5), workers, architecture).schedules([elements], element_bytes, divisible)
+    [schedule] = arranged(star(hosts=workers + 5), workers, architecture).schedules(
+        [elements], element_bytes, divisible
+    )
     return schedule
 
 
