@@ -96,6 +96,12 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("bytes_sent_per_worker", "float", "bytes", "payload that a worker sends per iteration, mean"),
         Column("wire_bytes", "float", "bytes", "the same with packet headers; none within a host"),
         Column(
+            "startup_time_s",
+            "float",
+            "s",
+            "from the start of the job until the last worker begins its first iteration: the first scatter of data",
+        ),
+        Column(
             "memory_bytes_per_worker",
             "float",
             "bytes",
@@ -172,8 +178,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "links": (
         Column("job", "str", "", "name of the job; all, where there are several"),
         Column("resource", "str", "", "name: link source->target, or what of a host"),
-        Column("kind", "str", "", "kind of link; stack or memory of a host"),
-        Column("bandwidth_bytes_per_s", "float", "bytes/s", "capacity"),
+        Column("kind", "str", "", "kind of link; stack or memory of a host; core of a server that adds up"),
+        Column("bandwidth_bytes_per_s", "float", "bytes/s", "capacity; 0 of cores"),
         Column("latency_s", "float", "s", "one way; 0 for what is not a link"),
         Column("wire_bytes", "float", "bytes", "carried in the measured iterations, headers and copies included"),
         Column("busy_time_s", "float", "s", "time with at least one flow in the measured iterations"),

@@ -165,7 +165,10 @@ def _telling_columns(frame: pd.DataFrame) -> list[str]:
     """Return the parameters, or what summaries call the case, in which rows differ; the protocol where none do."""
     measures = {column.name for column in COLUMNS["summary"] if column.dtype != "str"}
     # Keys of a scenario have dots or are no columns of a summary; those of a summary are of use where they are names.
-    names = [column for column in frame.columns if column not in measures | {"scenario", "bottleneck"}]
+    unhelpful = {"scenario", "bottleneck"}
+    if "parallelism" in frame and (frame["parallelism"] == "data " + frame["workers"].astype(str)).all():
+        unhelpful.add("parallelism")  # says no more than the number of workers
+    names = [column for column in frame.columns if column not in measures | unhelpful]
     return [column for column in names if len(set(map(str, frame[column]))) > 1] or ["protocol"]
 
 
@@ -182,7 +185,7 @@ def _name(column: str) -> str:
     """Return what an axis calls a column: words, and the unit behind them."""
     unit = _unit(column)
     # Sizes have theirs beside each number.
-    return _words(column) + (f" [{unit}]" if unit and column != "size_bytes" else "")
+    return "size" if column == "size_bytes" else _words(column) + (f" [{unit}]" if unit else "")
 
 
 def _unit(column: str) -> str:
@@ -193,10 +196,4 @@ def _unit(column: str) -> str:
 def _words(column: str) -> str:
     """Return a column's name, or the last key of a parameter's path, in words and without its unit."""
     words = column.rpartition(".")[2]
-    return (
-        words.removesuffix("_s")
-        .removesuffix("_us")
-        .removesuffix("_bytes")
-        .removesuffix("_samples_per")
-        .replace("_", " ")
-    )
+    return words.removesuffix("_s").removesuffix("_us").removesuffix("_samples_per").replace("_", " ")

@@ -73,8 +73,9 @@ def run_scenario(scenario: Scenario) -> Result:
     fabric: Fabric = FluidFabric(env, network, scenario.reduce_s_per_byte, scenario.engine, record)
     recorder = Recorder()
     busy = frozenset(int(host) for nodes in scenario.nodes for host in network.compiled.host_of_node[nodes])
+    ends: list[simpy.Event] = []
     jobs = [
-        start_job(env, fabric, recorder, settings, scenario.run, nodes, busy)
+        start_job(env, fabric, recorder, settings, scenario.run, nodes, busy, ends)
         for settings, nodes in zip(scenario.jobs, scenario.nodes, strict=True)
     ]
     if scenario.background is not None:

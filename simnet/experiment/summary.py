@@ -26,7 +26,8 @@ from simnet.training.bound import bound_iteration_s
 from simnet.training.job import Job
 from simnet.training.memory import largest_memory_use
 from simnet.training.records import CollectiveRow, IterationRow
-from simnet.training.settings import Parallelism
+from simnet.training.settings import JobSettings
+from simnet.workload import DataflowWorkload
 
 __all__ = ["tables_of"]
 
@@ -58,7 +59,7 @@ def tables_of(
         It was faster than it can be, or a resource carried more than it can.
     """
     name = jobs[0].settings.name if len(jobs) == 1 else "all"
-    links = links_table(name, fabric, measurement)
+    links = links_table(name, fabric, measurement, [job.sent for job in jobs])
     if links["utilisation"].max() > 1 + 1e-9:
         raise InvariantError(f"{_bottleneck(links)} carried more than its capacity")
     iterations, exchanges = recorder.rows(IterationRow), recorder.rows(CollectiveRow)
@@ -87,12 +88,13 @@ def _summary(
     """Return the one row of a job."""
     training, workload = job.settings.training, job.settings.workload
     measured = iterations[iterations["iteration"] >= 0]
+    begun_first = iterations.loc[iterations["iteration"] == -scenario.run.warmup, "start_s"]
     numbers = range(scenario.run.warmup, scenario.run.warmup + scenario.run.iterations)
     means = {name: float(measured[name].mean()) for name in PARTS}
     iteration_time_s = iteration_time(means)
     throughput = _ratio(training.grid.data * workload.batch_size, iteration_time_s)
-    baseline = scenario.baseline_samples_per_s or workload.batch_size / job.fastest_s(numbers)
-    speedup = throughput / baseline
+    baseline = scenario.baseline_samples_per_s or _ratio(workload.batch_size, job.fastest_s(numbers))
+    speedup = throughput / baseline if math.isfinite(baseline) else math.nan
     begun_s = measured.loc[measured["iteration"] == 0, "start_s"].to_numpy()
     bound_s = max(means["compute_time_s"], bound_iteration_s(job, fabric, numbers, begun_s))
     if bound_s > iteration_time_s * (1 + 1e-9):
@@ -104,7 +106,7 @@ def _summary(
         "model": workload.model.name,
         "gpu": workload.gpu or "",
         "workers": training.workers,
-        "parallelism": describe_parallelism(training.grid),
+        "parallelism": describe_parallelism(job.settings),
         "protocol": scenario.protocol_name,
         "architecture": training.architecture.name,
         "sync": training.sync,
@@ -120,6 +122,7 @@ def _summary(
         "scaling_efficiency": speedup / training.workers,
         "bytes_sent_per_worker": float(workers["bytes_sent"].mean()),
         "wire_bytes": float(workers["wire_bytes"].mean()),
+        "startup_time_s": float(begun_first.max()) - job.settings.start_s,
         "memory_bytes_per_worker": memory.total_bytes if memory is not None else math.nan,
         "bound_iteration_time_s": bound_s,
         "bottleneck": bottleneck,
@@ -129,8 +132,11 @@ def _summary(
     return ordered("summary", pd.DataFrame([row]))
 
 
-def describe_parallelism(grid: Parallelism) -> str:
+def describe_parallelism(settings: JobSettings) -> str:
     """Return how work is split, in words: ``data 4, pipeline 2``."""
+    grid = settings.training.grid
+    if isinstance(settings.workload, DataflowWorkload):
+        return f"data {grid.data}, devices {grid.pipeline}"
     parts = [(what, getattr(grid, what)) for what in ("data", "pipeline", "tensor", "shared_memory")]
     return ", ".join(f"{what} {number}" for what, number in parts if number > 1 or what == "data")
 

@@ -14,7 +14,7 @@ from simnet.experiment.columns import COLUMNS
 from simnet.fabric.interface import Fabric
 from simnet.traffic import Schedule, count
 from simnet.training.job import Job
-from simnet.training.records import CollectiveRow, IterationRow
+from simnet.training.records import CollectiveRow, IterationRow, Sent
 from simnet.training.settings import RunSettings
 from simnet.units import GIGA
 
@@ -65,7 +65,11 @@ def ordered(table: str, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def iterations_table(rows: Sequence[IterationRow], run: RunSettings) -> pd.DataFrame:
-    """Return one row an iteration and worker of a job; the warm-up has numbers below 0."""
+    """Return one row an iteration and worker of a job; the warm-up has numbers below 0.
+
+    What a job does after its last measured iteration, for others that are not through, is left out.
+    """
+    rows = [row for row in rows if row.iteration < run.warmup + run.iterations]
     frame = pd.DataFrame(rows, columns=list(IterationRow._fields)).rename(
         columns={
             "compute_s": "compute_time_s",
@@ -108,7 +112,8 @@ def workers_table(job: Job, fabric: Fabric, iterations: pd.DataFrame, run: RunSe
 
 
 def collectives_table(rows: Sequence[CollectiveRow], run: RunSettings, fabric: Fabric) -> pd.DataFrame:
-    """Return one row an exchange."""
+    """Return one row an exchange, of the warm-up and of measured iterations."""
+    rows = [row for row in rows if row.iteration < run.warmup + run.iterations]
     frame = pd.DataFrame([row[:-1] for row in rows], columns=list(CollectiveRow._fields[:-1]))
     placements = {id(row.placement): row.placement for row in rows}
     bounds = {key: fabric.bound(placement).total_s for key, placement in placements.items()}
@@ -125,8 +130,8 @@ def steps_of(schedule: Schedule) -> int:
     return count(schedule).steps if int(schedule.operations.repeat.sum()) <= _MOST_COUNTED else -1
 
 
-def links_table(job: str, fabric: Fabric, measurement: Measurement) -> pd.DataFrame:
-    """Return one row a resource."""
+def links_table(job: str, fabric: Fabric, measurement: Measurement, sent: Sequence[Sent]) -> pd.DataFrame:
+    """Return one row a resource: links, what hosts have, and cores of servers."""
     network = fabric.network
     compiled = network.compiled
     links = len(compiled.link_name)
@@ -141,7 +146,32 @@ def links_table(job: str, fabric: Fabric, measurement: Measurement) -> pd.DataFr
             "busy_time_s": measurement.busy_s,
         }
     )
-    frame["job"] = job
     possible = frame["bandwidth_bytes_per_s"] * measurement.duration_s
     frame["utilisation"] = np.where(possible > 0, frame["wire_bytes"] / possible.where(possible > 0, 1.0), 0.0)
+    cores = _cores(fabric, measurement, sent)
+    frame = pd.concat([frame, cores], ignore_index=True) if len(cores) else frame
+    frame["job"] = job
     return ordered("links", frame)
+
+
+def _cores(fabric: Fabric, measurement: Measurement, sent: Sequence[Sent]) -> pd.DataFrame:
+    """Return a row for each core of a server that has worked; it carries no bytes."""
+    busy: dict[tuple[int, int], float] = {}
+    for of_job in sent:
+        for core, seconds in of_job.core_s.items():
+            busy[core] = busy.get(core, 0.0) + seconds
+    names = fabric.network.compiled.node_names
+    rows = [
+        {
+            "resource": f"{names[node]}: core {core}",
+            "kind": "core",
+            "bandwidth_bytes_per_s": 0.0,
+            "latency_s": 0.0,
+            "wire_bytes": 0.0,
+            "busy_time_s": busy[node, core],
+            # What is counted when an exchange ends may have been done before the first measured iteration.
+            "utilisation": min(busy[node, core] / measurement.duration_s, 1.0) if measurement.duration_s > 0 else 0.0,
+        }
+        for node, core in sorted(busy)
+    ]
+    return pd.DataFrame(rows)

@@ -71,14 +71,29 @@ def bound(placement: Placement, capacity: NDArray[np.float64], costs: Table) -> 
     return Bound(cut_s, busiest, float(complete.max(initial=0.0)), float(complete.min(initial=math.inf)))
 
 
-def cut_together_s(placements: Sequence[Placement], capacity: NDArray[np.float64]) -> float:
-    """Return for how long the busiest resource carries what several schedules take of it together [s]."""
+def cut_together_s(placements: Sequence[Placement], capacity: NDArray[np.float64], senders: int | None = None) -> float:
+    """Return for how long the busiest resource, or core, works on what several schedules ask of it together [s].
+
+    Parameters
+    ----------
+    placements : sequence of Placement
+    capacity : ndarray, shape (resources,)
+        [bytes/s]
+    senders : int, optional
+        Only what the first so many ranks send counts, and no core.
+    """
     taken = np.zeros(len(capacity))
+    cores: dict[tuple[int, int], float] = {}
     for placement in placements:
-        rows = list(placement.resource_bytes)
-        taken[rows] += list(placement.resource_bytes.values())
+        sent = placement.schedule.flow_bytes()
+        if senders is not None:
+            sent = np.where(placement.schedule.operations.source < senders, sent, 0.0)
+        hops = placement.hops
+        np.add.at(taken, hops["resource"], sent[hops["flow"]] * hops["coefficient"])
+        for core, seconds in placement.core_s.items() if senders is None else ():
+            cores[core] = cores.get(core, 0.0) + seconds
     used = taken > 0.0
-    return float((taken[used] / capacity[used]).max(initial=0.0))
+    return max(float((taken[used] / capacity[used]).max(initial=0.0)), max(cores.values(), default=0.0))
 
 
 def chain_times(placement: Placement, capacity: NDArray[np.float64], costs: Table) -> NDArray[np.float64]:

@@ -215,9 +215,9 @@ class FluidFabric:
         """Return lower bounds on the time of a play; see `simnet.fabric.bounds`."""
         return bound(placement, self.network.capacity, self._tables.costs)
 
-    def cut_together_s(self, placements: Sequence[Placement]) -> float:
-        """Return for how long the busiest resource carries what several plays take of it together [s]."""
-        return cut_together_s(placements, self.network.capacity)
+    def cut_together_s(self, placements: Sequence[Placement], senders: int | None = None) -> float:
+        """Return for how long the busiest resource or core works for several plays; see `simnet.fabric.bounds` [s]."""
+        return cut_together_s(placements, self.network.capacity, senders)
 
     def carried_bytes(self) -> NDArray[np.float64]:
         """Return what flows have taken of each resource until now, shape (resources,) [bytes].
@@ -256,7 +256,9 @@ class FluidFabric:
         sent, ended = float(clock["sent_bytes"]), float(clock["delivered_bytes"] + clock["lost_bytes"])
         if not self._is_active and not math.isclose(sent, ended, rel_tol=1e-9, abs_tol=1e-6):
             raise InvariantError(f"{sent} bytes were sent, but {ended} delivered or lost")
-        most = self._highest_capacity * self.busy_s()
+        # The clock shows no shorter time than a unit in its last place, at both ends of each message.
+        unseen_s = 2.0 * math.ulp(self._local_time()) * self.counts.messages
+        most = self._highest_capacity * (self.busy_s() + unseen_s)
         over = np.flatnonzero(self.carried_bytes() > most * (1 + 1e-9) + 1e-6)
         if len(over):
             worst = self.network.resource_names[over[0]]

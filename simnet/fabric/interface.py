@@ -52,11 +52,15 @@ class Placed(Protocol):
 
     @property
     def payload_bytes_sent(self) -> NDArray[np.float64]:
-        """What each rank sends, shape (ranks,) [bytes]."""
+        """What each rank sends to other nodes, shape (ranks,) [bytes]."""
 
     @property
     def wire_bytes_sent(self) -> NDArray[np.float64]:
-        """What each rank puts on the wire, headers included, shape (ranks,) [bytes]."""
+        """The same with packet headers, shape (ranks,) [bytes]."""
+
+    @property
+    def core_s(self) -> dict[tuple[int, int], float]:
+        """For how long one playing keeps each core busy, by node and stream [s]."""
 
 
 class Fabric(Protocol):
@@ -74,8 +78,8 @@ class Fabric(Protocol):
     def bound(self, placement: Any) -> Bound:
         """Return lower bounds on the time of a play."""
 
-    def cut_together_s(self, placements: Sequence[Any]) -> float:
-        """Return for how long the busiest resource carries what several plays take of it together [s]."""
+    def cut_together_s(self, placements: Sequence[Any], senders: int | None = None) -> float:
+        """Return for how long the busiest resource or core works for several plays; see `simnet.fabric.bounds` [s]."""
 
     @property
     def counts(self) -> Counts:

@@ -66,14 +66,28 @@ class Placement:
 
     @cached_property
     def payload_bytes_sent(self) -> NDArray[np.float64]:
-        """What each rank sends, shape (ranks,) [bytes]."""
-        return self.schedule.bytes_sent()
+        """What each rank sends to other nodes, shape (ranks,) [bytes]."""
+        return self._per_rank(self.schedule.operation_bytes())
 
     @cached_property
     def wire_bytes_sent(self) -> NDArray[np.float64]:
-        """What each rank puts on the wire, headers included, shape (ranks,) [bytes]."""
-        sent = self.schedule.operation_bytes() * self.wire_factor
-        per_rank = np.bincount(self.schedule.operations.source, weights=sent, minlength=self.schedule.ranks)
+        """The same with packet headers, shape (ranks,) [bytes]."""
+        return self._per_rank(self.schedule.operation_bytes() * self.wire_factor)
+
+    @cached_property
+    def core_s(self) -> dict[tuple[int, int], float]:
+        """For how long one playing keeps each core busy, by node and stream [s]."""
+        ops = self.schedule.operations
+        busy: dict[tuple[int, int], float] = {}
+        for row, core in self.streams:
+            busy[core] = busy.get(core, 0.0) + float(ops.seconds[row] * ops.repeat[row])
+        return busy
+
+    def _per_rank(self, sent: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up what each rank sends; what stays on a node goes nowhere."""
+        ops = self.schedule.operations
+        leaving = np.where(self.nodes[ops.source] != self.nodes[ops.target], sent, 0.0)
+        per_rank = np.bincount(ops.source, weights=leaving, minlength=self.schedule.ranks)
         return np.asarray(per_rank, dtype=np.float64)
 
     @cached_property

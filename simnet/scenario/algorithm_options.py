@@ -213,6 +213,8 @@ def misfits(options: Any, ranks: int) -> Iterator[tuple[str, str, str]]:
             yield role, f"{role} {number} is not one of the {ranks} ranks", f"a rank from 0 to {ranks - 1} is wanted"
     if getattr(options, "reduce", "") == "in_network" and getattr(options, "broadcast", "") != "multicast":
         yield "reduce", "reduce is in_network, and broadcast no multicast", "switches that add up also replicate"
+    if getattr(options, "reduce", "tree") != "tree" and getattr(options, "depth", 2) != 2:
+        yield "depth", "depth has no effect where the reduce is no tree", "leave it out"
     divisors = f"divisors of {ranks} are {_divisors(ranks)}"
     rows, columns = getattr(options, "rows", None), getattr(options, "columns", None)
     if rows is not None and columns is not None and rows * columns != ranks:

@@ -171,6 +171,20 @@ def build_run(spec: RunSpec) -> RunSettings:
     return RunSettings(spec.iterations, spec.warmup, spec.seed, spec.record == "messages")
 
 
-def build_background(spec: BackgroundSpec) -> BackgroundSettings:
-    """Return the settings of background traffic."""
+def build_background(spec: BackgroundSpec, topology: Topology | None) -> BackgroundSettings:
+    """Return the settings of background traffic.
+
+    Raises
+    ------
+    InputError
+        Nobody is there to send to, or an option has no effect.
+    """
+    problems = []
+    if spec.sizes != "pareto" and spec.shape != BackgroundSpec.model_fields["shape"].default:
+        message = f"shape has no effect on sizes that are {spec.sizes}"
+        problems.append(Problem(message, "it goes with sizes: pareto", ("shape",)))
+    if topology is not None and topology.compiled.node_kind.count("host") < 2:
+        problems.append(Problem(f"topology {topology.name} has no two hosts", "background traffic is between hosts"))
+    if problems:
+        raise InputError(problems)
     return BackgroundSettings(spec.load, spec.sizes, spec.mean_size, spec.pairs, spec.shape)

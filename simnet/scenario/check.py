@@ -146,7 +146,7 @@ def _training_lines(job: JobSettings) -> list[str]:
     training, workload = job.training, job.workload
     gradients = float(workload.tensor_elements.sum()) * training.gradient_element_bytes
     lines = [
-        _training_line(training),
+        _training_line(training, isinstance(workload, DataflowWorkload)),
         f"  {format_size(gradients)} of gradients a replica, {format_size(training.bucket_bytes)} a bucket, "
         f"{'sent while the backward pass goes on' if training.overlap else 'sent after the backward pass'}",
     ]
@@ -159,11 +159,13 @@ def _training_lines(job: JobSettings) -> list[str]:
     return lines
 
 
-def _training_line(training: TrainingSettings) -> str:
+def _training_line(training: TrainingSettings, is_graph: bool) -> str:
     architecture, grid = training.architecture, training.grid
     options = ", ".join(unusual(architecture.options, ALL_REDUCE.get(architecture.name, parameter_server_push_pull)))
     line = f"training: {training.workers} workers, {architecture.name}{f' ({options})' if options else ''}"
-    if grid.replica > 1:
+    if is_graph:
+        line += f", {grid.data} replicas of {grid.pipeline} devices"
+    elif grid.replica > 1:
         line += f", {grid.data} x {grid.pipeline} x {grid.inner} (data, pipeline, "
         line += f"{'shared memory' if grid.shared_memory > 1 else 'tensor'})"
     if grid.micro_batches > 1:

@@ -120,9 +120,12 @@ def _exactly_one(
 def _given(data: Any, path: KeyPath) -> dict[str, Any] | None:
     """Return the keys at `path` that are not empty, or None where there is no mapping."""
     for key in path:
-        if not isinstance(data, Mapping):
+        if isinstance(data, list) and isinstance(key, int):
+            data = data[key]
+        elif isinstance(data, Mapping):
+            data = data.get(key)
+        else:
             return None
-        data = data.get(key)
     if not isinstance(data, Mapping):
         return None
     return {key: value for key, value in data.items() if value is not None}

@@ -14,7 +14,7 @@ from simnet.scenario.training import Room
 from simnet.topology import Topology
 from simnet.training.architectures import arrange
 from simnet.training.layout import lay_out_workers
-from simnet.training.memory import largest_memory_use, memory_limit_bytes, splits_that_fit
+from simnet.training.memory import is_measured, largest_memory_use, memory_limit_bytes, splits_that_fit
 from simnet.training.settings import DatasetSettings, JobSettings, Parallelism, TrainingSettings
 from simnet.units import format_size
 from simnet.workload import DataflowWorkload, RecordedTrace, Workload
@@ -58,12 +58,18 @@ def build_dataset(spec: DatasetSpec, topology: Topology) -> DatasetSettings:
         if spec.storage not in compiled.node_index:
             message = f"topology {topology.name} has no node {spec.storage!r}"
             problems.append(Problem(message, nearest(spec.storage, compiled.node_names), ("storage",)))
+        elif compiled.node_kind[compiled.node_index[spec.storage]] not in ("storage", "host"):
+            message = f"{spec.storage!r} is a {compiled.node_kind[compiled.node_index[spec.storage]]}"
+            problems.append(Problem(message, "a node of kind storage or host is wanted", ("storage",)))
     elif not storage and spec.split == "sampled":
         message = f"topology {topology.name} has no node of kind storage"
         problems.append(Problem(message, "name the node that the data is on, or add one", ("storage",)))
     if spec.split != "sampled" and spec.samples is None:
         message = f"'samples' is missing in dataset, and {spec.split} workers have a share of them each"
         problems.append(Problem(message, "give the number of samples", ("samples",)))
+    if spec.reshuffle and spec.split != "sharded":
+        message = f"reshuffle has no effect where samples are {spec.split}"
+        problems.append(Problem(message, "it goes with split: sharded", ("reshuffle",)))
     if problems:
         raise InputError(problems)
     return DatasetSettings(
@@ -87,8 +93,17 @@ def fit_to_workload(training: TrainingSettings, workload: object) -> TrainingSet
     return replace(training, parallelism=Parallelism(data=training.workers // devices, pipeline=devices))
 
 
-def place_job(job: JobSettings, room: Room, seed: int) -> PlacedJob:
+def place_job(job: JobSettings, room: Room, seed: int, notes: tuple[str, ...] = ()) -> PlacedJob:
     """Give the workers of a job their places, and see whether all of it fits together.
+
+    Parameters
+    ----------
+    job : JobSettings
+    room : Room
+    seed : int
+        Of random placement.
+    notes : tuple of str
+        What is odd about it already.
 
     Raises
     ------
@@ -96,7 +111,6 @@ def place_job(job: JobSettings, room: Room, seed: int) -> PlacedJob:
         Workers or servers that have no room, a model that cannot be split so, or does not fit into memory.
     """
     problems = list(_split_problems(job))
-    notes: tuple[str, ...] = ()
     nodes = np.empty(0, dtype=np.int64)
     try:
         nodes = lay_out_workers(room.topology.compiled, job, seed, room.taken)
@@ -112,7 +126,7 @@ def place_job(job: JobSettings, room: Room, seed: int) -> PlacedJob:
     if not problems:
         memory = list(_memory_problems(job))
         if job.training.allow_oversubscribed:
-            notes = tuple(f"{problem.message}, which is allowed" for problem in memory)
+            notes += tuple(f"{problem.message}, which is allowed" for problem in memory)
         else:
             problems += memory
     if problems:
@@ -129,6 +143,9 @@ def _split_problems(job: JobSettings) -> Iterator[Problem]:
             message = f"{job.training.workers} workers cannot be the {devices} devices of each replica of the graph"
             yield Problem(message, f"a multiple of {devices} is wanted", ("training", "workers"))
         return
+    if job.dataset is not None and 0 < job.dataset.samples < grid.data * workload.batch_size:
+        message = f"a data set of {job.dataset.samples} samples is less than the {grid.data} batches of one iteration"
+        yield Problem(message, f"at least {grid.data * workload.batch_size} is wanted", ("dataset", "samples"))
     if grid.replica == 1:
         return
     if isinstance(workload, RecordedTrace):
@@ -155,6 +172,8 @@ def _memory_problems(job: JobSettings) -> Iterator[Problem]:
     """Yield that a job does not fit into memory, with the sum, and what would fit."""
     use, limit = largest_memory_use(job), memory_limit_bytes(job)
     if use is None or limit is None or use.total_bytes <= limit or not isinstance(job.workload, Workload):
+        return
+    if is_measured(job):
         return
     parts = ", ".join(
         f"{format_size(getattr(use, f'{part}_bytes'))} {part}"

@@ -23,11 +23,11 @@ from simnet.scenario.overrides import Override, apply_overrides, overrides_from_
 from simnet.scenario.protocol_models import protocol_data
 from simnet.scenario.sections import NotKnownError, problems_of, right_part
 from simnet.scenario.settings import Scenario
-from simnet.scenario.training import Room, build_training, replicas
+from simnet.scenario.training import Room, build_training, idle_notes, replicas
 from simnet.scenario.workloads import build_workload
 from simnet.scenario.yaml_document import read_yaml
 from simnet.topology import Topology
-from simnet.training.settings import JobSettings, RunSettings
+from simnet.training.settings import BackgroundSettings, JobSettings, RunSettings
 
 __all__ = ["SCENARIO_SUFFIXES", "load_scenario", "parse_scenario", "scenario_data"]
 
@@ -153,6 +153,7 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
         if job is not None:
             taken |= frozenset(job.nodes.tolist())
         jobs.append(job)
+    background = attempt(("background",), lambda: _background(right, topology))
     spec, placed = parts.spec, [job for job in jobs if job is not None]
     if problems or spec is None or topology is None or protocol is None or run is None or len(placed) < len(jobs):
         raise InputError(_in_order(problems))
@@ -164,14 +165,18 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
         protocol=protocol,
         jobs=tuple(job.settings for job in placed),
         nodes=tuple(job.nodes for job in placed),
-        background=build_background(spec.background) if spec.background is not None else None,
+        background=background,
         reduce_s_per_byte=1.0 / spec.reduction_rate,
         run=run,
         engine=EngineSettings(**dict(spec.engine)),
         baseline_samples_per_s=spec.baseline.samples_per_s if spec.baseline is not None else None,
         resolved=_resolved(spec, protocol, [job.settings for job in placed], folder),
-        notes=tuple(note for job in placed for note in job.notes),
+        notes=tuple(dict.fromkeys(note for job in placed for note in job.notes)),
     )
+
+
+def _background(right: Any, topology: Topology | None) -> BackgroundSettings | None:
+    return build_background(right.background, topology) if right.background is not None else None
 
 
 _Attempt = Callable[[KeyPath, Callable[[], Any]], Any]
@@ -234,7 +239,7 @@ def _build_job(
     # Of a dataflow graph each device is a worker.
     training = fit_to_workload(training, workload)
     settings = JobSettings(name, workload, training, dataset, start_s or 0.0)
-    made: PlacedJob | None = attempt(path, lambda: place_job(settings, room, run.seed))
+    made: PlacedJob | None = attempt(path, lambda: place_job(settings, room, run.seed, idle_notes(right.training)))
     return made
 
 

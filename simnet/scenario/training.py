@@ -11,7 +11,7 @@ from typing import Any
 
 from simnet.errors import InputError, Problem
 from simnet.scenario.algorithm_options import fitted, misfits
-from simnet.scenario.job_models import DISTRIBUTIONS, TrainingSpec
+from simnet.scenario.job_models import DISTRIBUTIONS, PipelineSpec, TensorSpec, TrainingSpec
 from simnet.scenario.sections import NotKnownError, Section
 from simnet.topology import Topology
 from simnet.training.architectures import ARCHITECTURES, most_messages_at_once
@@ -19,7 +19,7 @@ from simnet.training.layout import ranks_of
 from simnet.training.settings import Architecture, Jitter, Parallelism, TrainingSettings
 from simnet.workload import DTYPE_BYTES
 
-__all__ = ["Room", "build_training", "replicas", "worker_count"]
+__all__ = ["Room", "build_training", "idle_notes", "replicas", "worker_count"]
 
 MOST_PAIRS = 4_000_000
 """Operations of one exchange, some 700 bytes each."""
@@ -53,25 +53,33 @@ def worker_count(spec: TrainingSpec, room: Room) -> int:
     if spec.workers is not None:
         return spec.workers
     if not isinstance(spec.placement, str):
-        return len(spec.placement)
-    split = 1
-    if spec.parallelism is not None:
-        split = spec.parallelism.pipeline * spec.parallelism.tensor * spec.parallelism.shared_memory
-        if spec.parallelism.data is not None:
-            return split * spec.parallelism.data
+        return max(1, len(spec.placement))
+    split = _workers_of_a_replica(spec)
+    if spec.parallelism is not None and spec.parallelism.data is not None:
+        return split * spec.parallelism.data
     compiled = room.topology.compiled
     there = room.ranks(spec.parallelism.shared_memory if spec.parallelism is not None else 1)
-    way = ARCHITECTURES[spec.architecture.name]
-    if "gpu" not in compiled.node_kind:
-        there -= way.servers(there, _architecture(spec.architecture).options)
-    return max(1, there // split) * split
+    if "gpu" in compiled.node_kind:
+        return max(1, there // split) * split
+    # The most that leave as many hosts as they want for servers.
+    servers, options = ARCHITECTURES[spec.architecture.name].servers, _architecture(spec.architecture).options
+    for workers in range(there // split * split, 0, -split):
+        if workers + servers(workers // split, options) <= there:
+            return workers
+    return split
 
 
 def replicas(spec: TrainingSpec, room: Room) -> int:
     """Return how many workers, or groups of workers that a model is split over, have samples of their own."""
-    workers = worker_count(spec, room)
-    grid = _grid(spec, workers)
-    return grid.data if grid is not None else workers
+    found, rest = divmod(worker_count(spec, room), _workers_of_a_replica(spec))
+    if rest:
+        raise NotKnownError("parallelism")
+    return found
+
+
+def _workers_of_a_replica(spec: TrainingSpec) -> int:
+    split = spec.parallelism
+    return split.pipeline * split.tensor * split.shared_memory if split is not None else 1
 
 
 def build_training(spec: TrainingSpec, gradient_dtype: str, room: Room) -> TrainingSettings:
@@ -121,6 +129,17 @@ def build_training(spec: TrainingSpec, gradient_dtype: str, room: Room) -> Train
     )
 
 
+def idle_notes(spec: TrainingSpec) -> tuple[str, ...]:
+    """Return what is given and has no effect, in words; a sweep may well end where nothing is split."""
+    split = spec.parallelism
+    notes = []
+    if spec.pipeline != PipelineSpec.model_validate({}) and _workers_of_a_replica(spec) == 1:
+        notes.append("pipeline has no effect where no model is split")
+    if spec.tensor != TensorSpec.model_validate({}) and (split is None or split.tensor == 1):
+        notes.append("tensor has no effect where no layers are shared")
+    return tuple(notes)
+
+
 def _architecture(spec: Any) -> Architecture:
     """Return an architecture with its options in SI units, as the functions that arrange it want them."""
     options = dict(spec.options)
@@ -137,7 +156,7 @@ def _grid(spec: TrainingSpec, workers: int) -> Parallelism | None:
     if split is None:
         return None
     return Parallelism(
-        data=workers // (split.pipeline * split.tensor * split.shared_memory),
+        data=workers // _workers_of_a_replica(spec),
         pipeline=split.pipeline,
         tensor=split.tensor,
         shared_memory=split.shared_memory,
@@ -154,19 +173,29 @@ def _worker_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
     shared = spec.parallelism.shared_memory if spec.parallelism is not None else 1
     ranks, workers = room.ranks(shared), worker_count(spec, room)
     if workers > ranks:
-        left = " that other jobs leave" if room.taken else f" of topology {room.topology.name}"
+        left = " that other jobs leave, which say how many they want" if room.taken and not ranks else ""
+        left = left or " that other jobs leave" if room.taken else f" of topology {room.topology.name}"
         key = "workers" if spec.workers is not None or spec.parallelism is None else "parallelism"
         yield Problem(
             f"{workers} workers do not fit on the {ranks} ranks{left}", f"at most {ranks} workers are possible", (key,)
         )
 
 
+def _server_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
+    given = spec.workers is not None or not isinstance(spec.placement, str)
+    if given or "gpu" in room.topology.compiled.node_kind or spec.parallelism is not None:
+        return
+    servers = ARCHITECTURES[spec.architecture.name].servers(1, _architecture(spec.architecture).options)
+    if servers and servers >= room.ranks():
+        message = f"{servers} servers leave none of the {room.ranks()} hosts of {room.topology.name} for workers"
+        yield Problem(message, "say how many workers there are, or have fewer servers", ("architecture",))
+
+
 def _grid_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
     split = spec.parallelism
     if split is None:
         return
-    workers = worker_count(spec, room)
-    each = split.pipeline * split.tensor * split.shared_memory
+    workers, each = worker_count(spec, room), _workers_of_a_replica(spec)
     product = each * (split.data if split.data is not None else max(1, workers // each))
     if product != workers:
         hint = f"leave workers or data out, or make them fit: a replica has {each} workers"
@@ -234,13 +263,16 @@ def _speed_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
 
 def _placement_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
     listed, workers = spec.placement, worker_count(spec, room)
-    if not isinstance(listed, str) and len(listed) != workers:
+    if not isinstance(listed, str) and not listed:
+        yield Problem("placement lists no nodes", "leave it out, or list one each", ("placement",))
+    elif not isinstance(listed, str) and len(listed) != workers:
         message = f"placement lists {len(listed)} nodes for {workers} workers"
         yield Problem(message, "one each is wanted", ("placement",))
 
 
 _CHECKS = (
     _worker_problems,
+    _server_problems,
     _grid_problems,
     _sharding_problems,
     _pair_problems,

@@ -290,15 +290,17 @@ def _in_network(
 def _along_a_tree(
     topology: Topology, ranks: NDArray[np.int64], root: int | None
 ) -> tuple[NDArray[np.int64], list[int]]:
-    """Return the nodes of some ranks and of the switches between them, and the parent of each in a multicast tree."""
+    """Return the nodes of some ranks and of the switches between them, and the parent of each in a multicast tree.
+
+    Of several ranks on one node the last is the parent of the others.
+    """
     tree = multicast_tree(topology, root, ranks.tolist())
     rank = {int(node): number for number, node in enumerate(ranks.tolist())}
     inner = [node for node in tree.nodes if node not in rank]
+    parents = [rank[int(node)] for node in ranks] + [-1] * len(inner)
     rank |= {node: len(ranks) + number for number, node in enumerate(inner)}
-    parents = [-1] * len(rank)
     for node, parent in zip(tree.nodes, tree.parents, strict=True):
-        if parent >= 0:
-            parents[rank[node]] = rank[tree.nodes[parent]]
+        parents[rank[node]] = rank[tree.nodes[parent]] if parent >= 0 else -1
     return np.concatenate([ranks, np.array(inner, dtype=np.int64)]), parents
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import deque
 from collections.abc import Generator
 
 import numpy as np
@@ -27,8 +26,8 @@ PAIRS = ("random", "permutation")
 
 _FLOWS = 500  # that are drawn, and played as one schedule, at a time
 
-_MOST_BATCHES = 4
-"""Where the network cannot carry the load, others wait until it has carried some."""
+_MOST_BATCHES = 16
+"""Where the network cannot carry the load, others wait until it has carried some; a large flow keeps its batch."""
 
 
 def start_background(env: simpy.Environment, fabric: Fabric, settings: BackgroundSettings, seed: int) -> None:
@@ -66,7 +65,7 @@ def _flows(
     stream = random_stream(seed, "background")
     partner = _permutation(len(hosts), stream)
     flows_per_s = settings.load * rates / settings.mean_bytes
-    under_way: deque[Play] = deque()
+    under_way: list[Play] = []
     for number in itertools.count():
         starts_s = np.cumsum(stream.exponential(1.0 / flows_per_s.sum(), _FLOWS))
         source = stream.choice(len(hosts), _FLOWS, p=flows_per_s / flows_per_s.sum())
@@ -77,8 +76,9 @@ def _flows(
         schedule = _timed_sends(len(hosts), starts_s, source, target, flow_sizes(settings, _FLOWS, stream))
         under_way.append(fabric.play(fabric.place(schedule, hosts), f"background traffic, batch {number}"))
         yield env.timeout(float(starts_s[-1]))
-        while len(under_way) >= _MOST_BATCHES:
-            yield under_way.popleft().complete
+        under_way = [play for play in under_way if not play.complete.triggered]
+        if len(under_way) > _MOST_BATCHES:
+            yield env.any_of([play.complete for play in under_way])
 
 
 def _timed_sends(

@@ -29,6 +29,12 @@ def bound_iteration_s(job: Job, fabric: Fabric, iterations: Sequence[int], begun
     begun_s : ndarray, shape (workers,)
         When each worker began the first of them [s].
     """
+    reading_s = 0.0
+    if job.loader is not None and job.settings.dataset is not None:
+        # What was read ahead before the first of them is at most what is asked for beforehand, and one more.
+        fresh = max(len(iterations) - job.settings.dataset.prefetch - 1, 0)
+        carrying_s = fresh * fabric.cut_together_s(job.loader.readings)
+        reading_s = max(carrying_s - float(begun_s.max() - begun_s.min()), 0.0) / len(iterations)
     found = [
         _bound_of(group, job.compute, fabric, iterations, begun_s[group.members])
         for group in job.groups
@@ -36,7 +42,8 @@ def bound_iteration_s(job: Job, fabric: Fabric, iterations: Sequence[int], begun
     ]
     # The mean over all workers is not below the mean over groups of as many workers each.
     everybody = sum(len(group.members) for group in job.groups) == job.settings.training.workers
-    return float(np.mean(found)) if found and everybody and len(found) == len(job.groups) else 0.0
+    exchanging_s = float(np.mean(found)) if found and everybody and len(found) == len(job.groups) else 0.0
+    return max(exchanging_s, reading_s)
 
 
 def _bound_of(
@@ -49,8 +56,11 @@ def _bound_of(
     placements = [exchange.placement(iterations[0]) for exchange in group.exchanges]
     if group.communicator is not None and group.communicator.streams > 1:
         # No worker ends the last iteration before all have begun it, and so have seen the ones before through.
+        # No server answers in the last before all have pushed.
         awaited = len(iterations) - (2 if group.plan.left_open else 1)
         carrying_s = max(awaited, 0) * fabric.cut_together_s(placements)
+        if not group.plan.left_open:
+            carrying_s += fabric.cut_together_s(placements, len(group.members))
         return max(carrying_s - float(begun_s.mean() - begun_s.min()), 0.0) / len(iterations)
     limits = [fabric.bound(placement) for placement in placements]
     if compute is not None and _waits_at_the_end(group.plan):

@@ -81,6 +81,8 @@ class Communicator:
     exchanges : sequence of Exchange
     sent : Sent
         Told what each worker has sent.
+    waiting : int
+        Workers that wait for each exchange on behalf of each member, itself included.
     streams : float
         Exchanges that may be under way at once.
     joins_late : bool
@@ -96,6 +98,7 @@ class Communicator:
     members: NDArray[np.int64]
     exchanges: Sequence[Exchange]
     sent: Sent
+    waiting: int = 1
     streams: float = 1
     joins_late: bool = False
     recorded: bool = True
@@ -159,7 +162,7 @@ class Communicator:
         if found is None:
             count = len(self.members)
             found = self._collectives[iteration, part] = _Collective(
-                iteration, part, self.env.event(), missing=count, waiting=count
+                iteration, part, self.env.event(), missing=count, waiting=count * self.waiting
             )
         return found
 
@@ -189,6 +192,7 @@ class Communicator:
                 self._busy_s += self.env.now - self._busy_since
             self.sent.add(collective.iteration, self.members, placement)
             if self.recorded:
+                self.sent.add_cores(collective.iteration, placement)
                 self._record(collective, placement)
             self._start_next()
 

@@ -69,10 +69,11 @@ class Job:
         Returns the mean time over some iterations that one worker alone would compute for a batch, at the speed of the
         fastest [s].
     sent : Sent
+    loader : Loader or None
     measured : simpy.Event
         Happens when the last worker begins its first measured iteration.
     done : simpy.Event
-        Happens when the last worker is through.
+        Happens when the last worker is through with what is measured.
     """
 
     settings: JobSettings
@@ -81,6 +82,7 @@ class Job:
     compute: ComputeTimes | None
     fastest_s: Callable[[Sequence[int]], float]
     sent: Sent
+    loader: Loader | None
     measured: simpy.Event
     done: simpy.Event
 
@@ -93,6 +95,7 @@ def start_job(
     run: RunSettings,
     nodes: NDArray[np.int64] | None = None,
     busy: frozenset[int] | None = None,
+    others: list[simpy.Event] | None = None,
 ) -> Job:
     """Start the workers of a job.
 
@@ -108,11 +111,15 @@ def start_job(
         Where its workers are; laid out as `settings` say where not given.
     busy : frozenset of int, optional
         Hosts that workers of any job are on; where not given, those of this job.
+    others : list of Event, optional
+        The ends of all jobs, to which that of this one is added: a job that is through goes on, unmeasured, as long as
+        others are not.
     """
+    others = [] if others is None else others
     training, grid = settings.training, settings.training.grid
     if nodes is None:
         nodes = lay_out_workers(fabric.network.compiled, settings, run.seed)
-    sent = Sent(training.workers, run.warmup)
+    sent = Sent(training.workers, run.warmup, run.warmup + run.iterations - 1)
     start = _Start(env, fabric, recorder, settings, run, nodes, busy, sent)
     groups: dict[tuple[int, int], Group] = {}
     compute, steps = None, dict[int, SplitStep]()
@@ -137,10 +144,17 @@ def start_job(
     readers = np.array([rank for rank in range(training.workers) if _reads(settings, rank)])
     loader = start.loader(readers) if settings.dataset is not None else None
     begin_measuring, measured = _after(env, training.workers)
-    processes = []
+    end, done = _after(env, training.workers)
+    others.append(done)
+
+    def is_alone() -> bool:
+        return all(event.triggered for event in others if event is not done)
+
     for rank in range(training.workers):
         stage, replica, inner = grid.place_of(rank)
-        group = groups.get((stage, inner)) if is_split else groups[0, 0]
+        # Of workers that share memory the first exchanges the gradients of all.
+        leads = inner < grid.tensor
+        group = groups[(stage, inner if leads else 0)] if is_split else groups[0, 0]
         member = replica if is_split else rank
         worker = Worker(
             env,
@@ -151,15 +165,16 @@ def start_job(
             int(nodes[rank]),
             run,
             settings.start_s,
-            group.plan if group is not None else Plan((), ()),
-            group.communicator if group is not None else None,
+            group.plan,
+            group.communicator,
             member,
+            leads,
             compute,
             steps.get(replica),
             loader,
         )
-        processes.append(env.process(work(worker, begin_measuring)))
-    return Job(settings, nodes, tuple(groups.values()), compute, fastest_s, sent, measured, env.all_of(processes))
+        env.process(work(worker, begin_measuring, end, is_alone))
+    return Job(settings, nodes, tuple(groups.values()), compute, fastest_s, sent, loader, measured, done)
 
 
 def _plans(groups: dict[tuple[int, int], Group], stages: Sequence[StagePart]) -> list[Plan]:
@@ -202,6 +217,7 @@ class _Start:
             members,
             exchanges,
             self.sent,
+            training.grid.shared_memory,
             arrangement.streams,
             arrangement.joins_late,
         )
@@ -263,7 +279,6 @@ class _Start:
             self.nodes,
             readers,
             settings.workload.batch_size,
-            self.run.warmup + self.run.iterations,
             self.sent,
         )
 

@@ -36,8 +36,6 @@ class Loader:
         Workers that read, each for its replica.
     batch_size : int
         Samples that each reads for an iteration.
-    iterations : int
-        In all, warm-up included.
     sent : Sent
     """
 
@@ -50,19 +48,24 @@ class Loader:
         nodes: NDArray[np.int64],
         readers: NDArray[np.int64],
         batch_size: int,
-        iterations: int,
         sent: Sent,
     ) -> None:
         self._env, self._fabric, self._job, self._dataset = env, fabric, job, dataset
         self._readers, self._nodes = readers, nodes[readers]
-        self._batch_size, self._iterations, self._sent = batch_size, iterations, sent
+        self._batch_size, self._sent = batch_size, sent
         index = fabric.network.compiled.node_index
         self._storage = [index[name] for name in dataset.storage]
         self._member = {int(rank): member for member, rank in enumerate(readers.tolist())}
         self._room: dict[int, simpy.Container] = {}
         self._ready: dict[int, simpy.Container] = {}
+        self._readings: dict[int, Placed] = {}
         self._together: dict[tuple[str, int], tuple[list[int], simpy.Event]] = {}
         self._placements: dict[str, Placed] = {}
+
+    @property
+    def readings(self) -> list[Placed]:
+        """What is read for an iteration, one reading for each reader; none where nothing is."""
+        return list(self._readings.values())
 
     def prepare(self, rank: int) -> Waits:
         """Begin to read ahead, or wait until the worker has its share of the data set."""
@@ -107,7 +110,8 @@ class Loader:
         build.send(0, 1, width=0, fixed_bytes=self._batch_size * self._dataset.bytes_per_sample)
         storage = self._storage[member % len(self._storage)]
         placement = self._fabric.place(build.schedule(), [storage, int(self._nodes[member])])
-        for _ in range(self._iterations):
+        self._readings[member] = placement
+        while True:
             yield self._room[member].get(1)
             play = self._fabric.play(placement, f"{self._job}: samples of worker {self._readers[member]}")
             yield play.complete

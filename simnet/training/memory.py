@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from simnet.training.settings import JobSettings, Parallelism
-from simnet.workload import MemoryUse, Workload, gpu_memory_bytes, split_into_stages, training_memory
+from simnet.workload import MemoryUse, Workload, gpu_memory_bytes, list_throughput, split_into_stages, training_memory
 
-__all__ = ["largest_memory_use", "memory_limit_bytes", "splits_that_fit"]
+__all__ = ["is_measured", "largest_memory_use", "memory_limit_bytes", "splits_that_fit"]
 
 _MOST_STAGES, _MOST_SHARES = 64, 8
 
@@ -48,6 +48,19 @@ def memory_limit_bytes(job: JobSettings) -> float | None:
     if job.training.grid.shared_memory > 1 or not job.workload.gpu:
         return None
     return gpu_memory_bytes(job.workload.gpu)
+
+
+def is_measured(job: JobSettings) -> bool:
+    """Tell whether somebody has trained the whole model on such a GPU with as large a batch, so that it fits.
+
+    What is kept of activations is estimated from the layers; frameworks keep less of some.
+    """
+    workload = job.workload
+    if not isinstance(workload, Workload) or job.training.grid.replica > 1:
+        return False
+    model = workload.model
+    rows = list_throughput(model.name, workload.gpu, workload.precision, model.sequence_length)
+    return any(row.batch_size >= workload.batch_size for row in rows)
 
 
 def splits_that_fit(job: JobSettings, limit_bytes: float) -> Iterator[str]:

@@ -73,22 +73,31 @@ class Sent:
     Parameters
     ----------
     workers : int
-    first_iteration : int
-        The first that is measured.
+    first_iteration, last_iteration : int
+        The first and the last that are measured.
 
     Attributes
     ----------
     payload_bytes, wire_bytes : ndarray, shape (workers,)
         Without and with packet headers [bytes].
+    core_s : dict of (int, int) to float
+        For how long cores of servers have worked, by node index and number of the core [s].
     """
 
-    def __init__(self, workers: int, first_iteration: int) -> None:
+    def __init__(self, workers: int, first_iteration: int, last_iteration: int) -> None:
         self.payload_bytes: NDArray[np.float64] = np.zeros(workers)
         self.wire_bytes: NDArray[np.float64] = np.zeros(workers)
-        self._first_iteration = first_iteration
+        self.core_s: dict[tuple[int, int], float] = {}
+        self._measured = range(first_iteration, last_iteration + 1)
 
     def add(self, iteration: int, members: NDArray[np.int64], placement: Placed) -> None:
         """Count what has been played for an iteration; the workers are its first ranks."""
-        if iteration >= self._first_iteration:
+        if iteration in self._measured:
             self.payload_bytes[members] += placement.payload_bytes_sent[: len(members)]
             self.wire_bytes[members] += placement.wire_bytes_sent[: len(members)]
+
+    def add_cores(self, iteration: int, placement: Placed) -> None:
+        """Count for how long cores have worked."""
+        if iteration in self._measured:
+            for core, seconds in placement.core_s.items():
+                self.core_s[core] = self.core_s.get(core, 0.0) + seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
@@ -45,7 +46,9 @@ class Worker:
     communicator : Communicator or None
         Of those that it exchanges gradients with; None where there is nobody.
     member : int
-        Its number among them.
+        Its number among them, or that of the worker that exchanges them on its behalf.
+    leads : bool
+        Whether it exchanges gradients itself.
     compute : ComputeTimes or None
         How long it computes; None where a step of several workers says so.
     step : SplitStep or None
@@ -65,6 +68,7 @@ class Worker:
     plan: Plan
     communicator: Communicator | None
     member: int
+    leads: bool
     compute: ComputeTimes | None
     step: SplitStep | None
     loader: Loader | None
@@ -80,26 +84,37 @@ class _Times:
     input_s: float = 0.0
 
 
-def work(worker: Worker, begin_measuring: Callable[[], None]) -> Waits:
-    """Be a worker, until its last iteration is over.
+def work(
+    worker: Worker, begin_measuring: Callable[[], None], end: Callable[[], None], is_alone: Callable[[], bool]
+) -> Waits:
+    """Be a worker, until its last iteration is over; and go on as long as others are measured.
 
     Parameters
     ----------
     worker : Worker
     begin_measuring : callable
         Called before its first measured iteration.
+    end : callable
+        Called after its last.
+    is_alone : callable
+        Tells whether all other jobs are through.
     """
     if worker.start_s > worker.env.now:
         yield worker.env.timeout(worker.start_s - worker.env.now)
     if worker.loader is not None:
         yield from worker.loader.prepare(worker.rank)
     run = worker.run
-    for iteration in range(run.warmup + run.iterations):
+    for iteration in itertools.count():
         if iteration == run.warmup:
             begin_measuring()
+        if iteration == run.warmup + run.iterations:
+            if is_alone():
+                # Nobody comes after the last iteration who would wait for what it leaves open.
+                yield from _stall(worker, iteration - 1, worker.plan.left_open, _Times())
+                end()
+                return
+            end()
         yield from _iterate(worker, iteration)
-    # Nobody comes after the last iteration who would wait for what it leaves open.
-    yield from _stall(worker, run.warmup + run.iterations - 1, worker.plan.left_open, _Times())
 
 
 def _iterate(worker: Worker, iteration: int) -> Waits:
@@ -154,7 +169,9 @@ def _take_part(worker: Worker, step: SplitStep, iteration: int, times: _Times) -
         _announce(worker, iteration, stretch)
     together_s = yield from step.communicator.finish(iteration, 0, member)
     compute_s, alone_s = step.times_of(iteration, worker.rank)
-    stall_s = max(env.now - began_s - compute_s, 0.0)
+    # What takes the memory of a host takes a slower worker no longer.
+    compute_s = min(compute_s, env.now - began_s)
+    stall_s = env.now - began_s - compute_s
     # What the step takes longer than on a network that takes no time, once all that do it together are there. Without
     # network there is no memory to wait for either, so that all of it may take less time than it computes.
     exposed_s = min(max(env.now - max(began_s, together_s) - max(alone_s, compute_s), 0.0), stall_s)
@@ -169,7 +186,7 @@ def _take_part(worker: Worker, step: SplitStep, iteration: int, times: _Times) -
 
 def _announce(worker: Worker, iteration: int, stretch: Stretch) -> None:
     """Say what is ready at the end of a stretch."""
-    if worker.communicator is not None:
+    if worker.communicator is not None and worker.leads:
         for part in stretch.announces:
             worker.communicator.announce(iteration, part, worker.member)
 

@@ -14,7 +14,17 @@ from simnet.traffic import COLLECTIVES
 from simnet.workload import DTYPE_BYTES
 
 STAR = "{star: {hosts: 4, bandwidth: 100 Gbps, latency: 1 us}}"
-KEYS = ["size_bytes", "time_us", "algbw_GBps", "busbw_GBps", "bound_time_us", "steps"]
+KEYS = [
+    "size_bytes",
+    "time_us",
+    "algbw_GBps",
+    "busbw_GBps",
+    "bound_time_us",
+    "steps",
+    "transfers",
+    "bytes_sent",
+    "bytes_sent_by_busiest",
+]
 
 
 @pytest.fixture
@@ -40,7 +50,7 @@ def test_json_is_one_list_of_objects_with_these_keys(collective):
 def test_a_bandwidth_that_there_is_none_of_is_null_nothing_or_a_dash(collective):
     one = on_star("all_reduce", "--ranks", "1", "--sizes", "8B")
     assert json.loads(collective(*one, "--json")[1])[0]["algbw_GBps"] is None
-    assert collective(*one, "--csv")[1].splitlines()[1] == "8,0.0,,,0.0,0"
+    assert collective(*one, "--csv")[1].splitlines()[1] == "8,0.0,,,0.0,0,0,0,0"
     assert collective(*one)[1].splitlines()[-1].split() == ["8", "0.000", "-", "-", "0.000", "0"]
 
 

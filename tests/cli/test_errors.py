@@ -52,7 +52,7 @@ def test_everything_that_is_wrong_is_said_at_once_with_line_column_and_caret(com
         "             ^\n"
         "wrong.yaml:7:38: architecture is 'rng', "
         "did you mean 'ring'? known: ring, star, tree, double_tree, butterfly, halving_doubling, mesh, hierarchical, "
-        "torus, parameter_server\n"
+        "torus, parameter_server, mapreduce, in_network\n"
         "    training: {workers: 4, architecture: rng}\n"
         "                                         ^\n"
         "5 problems\n"
@@ -117,8 +117,8 @@ def test_a_mistake_in_the_last_scenario_is_found_before_the_first_runs(command, 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["run", "nothing.yaml"], "there is no file 'nothing.yaml' here, known: inception_v3_100gpu, "),
-        (["run", "resnet50_16gp"], "there is no file 'resnet50_16gp' here, did you mean 'resnet50_16gpu'? known: "),
+        (["run", "nothing.yaml"], "there is no file 'nothing.yaml' here, known: all_reduce_butterfly, "),
+        (["run", "resnet50_16gp"], "there is no file 'resnet50_16gp' here, did you mean 'resnet50_16gpu'?\n"),
         (["run", ""], "'' names no file, a file name is wanted\n"),
         (["check", ""], "'' names no file, "),
         (["run", "."], "'.' is a directory, a file is wanted\n"),

@@ -62,6 +62,8 @@ def with_value(data, path, value):
     if not path:
         return value
     key, *rest = path
+    if isinstance(data, list):
+        return [*data[:key], with_value(data[key], rest, value), *data[key + 1 :]]
     return {**data, key: with_value(data[key], rest, value)}
 
 
@@ -116,10 +118,35 @@ def test_any_override_is_applied_or_refused(names, value):
     refusal(load_scenario, RIGHT, dict.fromkeys(names, value))
 
 
-@pytest.mark.parametrize("name", ["resnet50_16gpu", "own_workload"])
+@pytest.mark.parametrize("name", ["resnet50_16gpu", "own_workload", "two_jobs"])
 def test_what_ships_survives_any_single_replacement(name):
     folder = Path(__file__).parents[2] / "scenarios"
     data = parse_yaml((folder / f"{name}.yaml").read_text(), name).data
     for path in paths(data)[1:]:
         for value in (None, True, 0, -1, 1.5, math.nan, 10**40, "", "x", "0 B", [1], {}, {"x": 1}):
             refusal(load_scenario, with_value(data, path, value))
+
+
+SPLIT = yaml.safe_load("""
+topology: {star: {hosts: 8, host: {memory_bandwidth: 100 GB/s}}}
+protocol: ideal
+workload: {model: resnet50, gpu: v100, global_batch_size: 32}
+training:
+  workers: 8
+  architecture: {parameter_server: {servers: 2, fan_in: 2, aggregation_rate: 1 GB/s, cores: 2, memory_accesses: 3}}
+  placement: [host0, host1, host2, host3, host4, host5, host6, host7]
+  parallelism: {data: 4, pipeline: 2, tensor: 1, shared_memory: 1}
+  pipeline: {micro_batches: 2, order: gpipe}
+  zero_stage: 0
+  forward_overlap: false
+dataset: {bytes_per_sample: 1 kB, storage: host1, split: sampled, samples: 100, prefetch: 1, partial_sum_size: 4 B}
+background: {load: 0.1, sizes: pareto, mean_size: 1 MB, shape: 1.5, pairs: random}
+reduction_rate: 10 GB/s
+""")
+
+
+def test_all_that_a_job_can_say_survives_any_single_replacement():
+    assert refusal(load_scenario, SPLIT) == ()
+    for path in paths(SPLIT)[1:]:
+        for value in (None, 0, -1, 3, 7, 1.5, math.nan, 10**40, "", "x", "0 B", [1], ["host0"], {}):
+            refusal(load_scenario, with_value(SPLIT, path, value))
