@@ -227,7 +227,7 @@ class TrainingSpec(Section):
     workers: Annotated[int, Whole(1, MOST_WORKERS)] | None = Field(
         None,
         description="Number of workers; the first ranks of the topology. Where not given, all ranks; on clusters "
-        "without GPUs, all but one for each parameter server.",
+        "without GPUs, as many as leave hosts for servers.",
     )
     architecture: ArchitectureSpec = Field(
         default_factory=lambda: ArchitectureSpec(ring=RingSpec()),

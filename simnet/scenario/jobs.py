@@ -16,7 +16,7 @@ from simnet.training.architectures import arrange
 from simnet.training.layout import lay_out_workers
 from simnet.training.memory import is_measured, largest_memory_use, memory_limit_bytes, splits_that_fit
 from simnet.training.settings import DatasetSettings, JobSettings, Parallelism, TrainingSettings
-from simnet.units import format_size
+from simnet.units import format_bandwidth, format_size
 from simnet.workload import DataflowWorkload, RecordedTrace, Workload
 
 __all__ = ["PlacedJob", "build_dataset", "fit_to_workload", "place_job"]
@@ -124,6 +124,7 @@ def place_job(job: JobSettings, room: Room, seed: int, notes: tuple[str, ...] = 
             name = job.training.architecture.name
             problems += (problem.under("training", "architecture", name) for problem in error.problems)
     if not problems:
+        notes += tuple(_bandwidth_notes(job, float(room.topology.compiled.node_memory_bandwidth[nodes].min())))
         memory = list(_memory_problems(job))
         if job.training.allow_oversubscribed:
             notes += tuple(f"{problem.message}, which is allowed" for problem in memory)
@@ -166,6 +167,18 @@ def _split_problems(job: JobSettings) -> Iterator[Problem]:
     if grid.shared_memory > 1 and not any(layer.memory_bytes for layer in workload.model.layers):
         message = f"{workload.model.name} does not say how much memory its layers read and write"
         yield Problem(message, "give them memory_bytes", ("training", "parallelism", "shared_memory"))
+
+
+def _bandwidth_notes(job: JobSettings, bandwidth: float) -> Iterator[str]:
+    """Yield that one worker alone already asks for more memory bandwidth than its host has, whose times cannot be."""
+    workload, grid = job.workload, job.training.grid
+    if grid.shared_memory == 1 or not isinstance(workload, Workload):
+        return
+    moved = 3.0 * workload.batch_size * sum(layer.memory_bytes for layer in workload.model.layers)
+    demand = moved / workload.compute_time_s
+    if demand > bandwidth:
+        asked, there = format_bandwidth(demand), format_bandwidth(bandwidth)
+        yield f"the layers of {workload.model.name} move {asked} in their times, more than the {there} of a host's memory"
 
 
 def _memory_problems(job: JobSettings) -> Iterator[Problem]:
