@@ -178,7 +178,8 @@ def _bandwidth_notes(job: JobSettings, bandwidth: float) -> Iterator[str]:
     demand = moved / workload.compute_time_s
     if demand > bandwidth:
         asked, there = format_bandwidth(demand), format_bandwidth(bandwidth)
-        yield f"the layers of {workload.model.name} move {asked} in their times, more than the {there} of a host's memory"
+        name = workload.model.name
+        yield f"the layers of {name} move {asked} in their times, more than the {there} of a host's memory"
 
 
 def _memory_problems(job: JobSettings) -> Iterator[Problem]:
