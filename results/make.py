@@ -20,7 +20,9 @@ HERE = Path(__file__).parent
 MAIN_JOB = ("inception_v3_100gpu", "inception_v3_100gpu_ipoib", "inception_v3_100gpu_tcp_10g")
 PROTOCOLS = ["rdma", "dpdk", "tcp", "ipoib"]
 SHORT: dict[str, object] = {"run.iterations": 3}  # without jitter all iterations are alike
-ARCHITECTURES: list[object] = ["ring", "butterfly", "double_tree", "hierarchical", "torus", "mesh", "in_network", "tree", "star"]
+ARCHITECTURES: list[object] = [
+    *("ring", "butterfly", "double_tree", "hierarchical", "torus", "mesh", "in_network", "tree", "star"),
+]
 SERVERS: dict[str, object] = {
     "1 parameter server": "parameter_server",
     "4 parameter servers": {"parameter_server": {"servers": 4}},
@@ -140,7 +142,8 @@ def servers() -> None:
             frame = simnet.run("parameter_server_dedicated", {**SERVER_CLUSTER, **changes}).summary
             frames.append(frame.assign(servers=name))
     ring = [simnet.run("resnet50_16gpu", {**SERVER_CLUSTER, "training.workers": count}).summary for count in workers]
-    table = pd.concat([*frames, *(frame.assign(servers="ring, for comparison") for frame in ring)], ignore_index=True)
+    compared = [frame.assign(servers="ring, for comparison") for frame in ring]
+    table = pd.concat([*frames, *compared], ignore_index=True)
     folder = HERE / "architectures"
     write(table, folder / "servers.csv")
     title = "VGG-16 on V100 hosts, 100 Gbit/s, no overlap"
@@ -150,7 +153,9 @@ def servers() -> None:
 def write(frame: pd.DataFrame, path: Path) -> None:
     """Write a table, without the column that differs from run to run and the digits that differ between machines."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    frame.drop(columns="wall_time_s", errors="ignore").to_csv(path, index=False, lineterminator="\n", float_format="%.9g")
+    frame.drop(columns="wall_time_s", errors="ignore").to_csv(
+        path, index=False, lineterminator="\n", float_format="%.9g"
+    )
 
 
 def main() -> None:

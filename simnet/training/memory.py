@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from simnet.training.settings import JobSettings, Parallelism
-from simnet.workload import MemoryUse, Workload, gpu_memory_bytes, list_throughput, split_into_stages, training_memory
+from simnet.workload import (
+    MemoryUse,
+    Workload,
+    gpu_memory_bytes,
+    list_models,
+    list_throughput,
+    split_into_stages,
+    training_memory,
+)
 
 __all__ = ["is_measured", "largest_memory_use", "memory_limit_bytes", "splits_that_fit"]
 
@@ -59,6 +67,8 @@ def is_measured(job: JobSettings) -> bool:
     if not isinstance(workload, Workload) or job.training.grid.replica > 1:
         return False
     model = workload.model
+    if model.name not in list_models():
+        return False
     rows = list_throughput(model.name, workload.gpu, workload.precision, model.sequence_length)
     return any(row.batch_size >= workload.batch_size for row in rows)
 
