@@ -192,15 +192,22 @@ def _announce(worker: Worker, iteration: int, stretch: Stretch) -> None:
 
 
 def _stall(worker: Worker, iteration: int, parts: Iterable[int], times: _Times) -> Waits:
-    """Wait for exchanges: exposed while any of the group is under way, waiting for peers while none is."""
+    """Wait for exchanges: exposed while any of the group is under way, waiting for peers while none is.
+
+    Where members join late, it is waiting for peers until the last of them has.
+    """
     communicator = worker.communicator
     if communicator is None:
         return
     began_s, busy_s = worker.env.now, communicator.busy_s()
+    together_s = began_s
     for part in parts:
-        yield from communicator.finish(iteration, part, worker.member)
+        joined_s = yield from communicator.finish(iteration, part, worker.member)
+        together_s = max(together_s, joined_s)
     stall_s = worker.env.now - began_s
     exposed_s = min(communicator.busy_s() - busy_s, stall_s)
+    if communicator.joins_late:
+        exposed_s = min(worker.env.now - together_s, stall_s)
     if stall_s - exposed_s <= 8.0 * math.ulp(worker.env.now):
         # Both come from the clock, which shows no shorter time.
         exposed_s = stall_s

@@ -163,6 +163,18 @@ def test_a_driver_whose_switches_replicate_sends_one_copy(file):
         assert carried["switch->host4"] == within(4 * S)
 
 
+@pytest.mark.parametrize(("reduce", "into"), [("tree", 3), ("star", 3), ("in_network", 1)])
+def test_a_driver_beside_a_worker_is_no_node_of_its_own(file, reduce, into):
+    """4 workers on 4 hosts: the driver is on the first, whose link to the switch carries one copy for all three others.
+
+    Into it come the gradients of the three, one by one or added up; into each other host one copy.
+    """
+    architecture = {"mapreduce": {"reduce": reduce, "broadcast": "multicast"}}
+    carried = link_bytes(run(file, 4, architecture))
+    assert carried.filter(regex="->switch$").to_numpy() == within([S] * 4)
+    assert carried.filter(regex="^switch->").to_numpy() == within([into * S, S, S, S])
+
+
 @pytest.mark.parametrize("workers", [2, 3, 5, 8])
 def test_adding_takes_time_on_the_receiver(file, workers):
     """A ring adds up in each of its first N - 1 steps a chunk of S/N bytes: (N - 1) S/(N r) longer at r bytes/s."""

@@ -23,8 +23,8 @@ def idle(tmp_path_factory):
     return layers(tmp_path_factory.mktemp("workload"), [row])
 
 
-def run(file, background, *, topology=None, seed=0):
-    sections = {"run": {"iterations": 10, "warmup": 2, "seed": seed}}
+def run(file, background, *, topology=None, seed=0, iterations=10):
+    sections = {"run": {"iterations": iterations, "warmup": 2, "seed": seed}}
     if background is not None:
         sections["background"] = {"mean_size": f"{MEAN_SIZE} B", **background}
     return simnet.run(scenario(file, topology or star(HOSTS), {"workers": 2}, **sections))
@@ -57,16 +57,17 @@ def test_hosts_send_as_much_as_the_load_says(idle, sizes, squares, pairs):
 def test_a_permutation_has_one_partner_for_each_host(idle):
     """On a full mesh of hosts as many links carry anything as there are hosts, one into each and one out of each."""
     mesh = {"full_mesh": {"hosts": HOSTS, "bandwidth": "10 Gbps"}}
-    links = run(idle, {"load": LOAD, "pairs": "permutation"}, topology=mesh).links
+    links = run(idle, {"load": LOAD, "pairs": "permutation"}, topology=mesh, iterations=1).links
     used = links[links["wire_bytes"] > 1e6]["resource"].str.split("->", expand=True)
     assert sorted(used[0]) == sorted(used[1]) == [f"host{number}" for number in range(HOSTS)]
-    links = run(idle, {"load": LOAD, "pairs": "random"}, topology=mesh).links
+    links = run(idle, {"load": LOAD, "pairs": "random"}, topology=mesh, iterations=1).links
     assert (links["wire_bytes"] > 1e6).sum() == HOSTS * (HOSTS - 1)
 
 
 def test_the_seed_decides_all_of_it(idle):
     """Same seed, same bytes on each link; another seed, others; the order of other random streams does not matter."""
-    one, same, other = (run(idle, {"load": LOAD}, seed=seed).links["wire_bytes"].to_numpy() for seed in (1, 1, 2))
+    runs = [run(idle, {"load": LOAD}, seed=seed, iterations=3) for seed in (1, 1, 2)]
+    one, same, other = (result.links["wire_bytes"].to_numpy() for result in runs)
     np.testing.assert_array_equal(one, same)
     assert (one != other).all()
 
@@ -97,7 +98,7 @@ def test_more_than_the_network_can_carry_waits(idle):
     topology = {
         "leaf_spine": {"leaves": 2, "hosts_per_leaf": 3, "spines": 1, "bandwidth": "10 Gbps", "oversubscription": 10}
     }
-    result = run(idle, {"load": 1.0}, topology=topology)
+    result = run(idle, {"load": 1.0, "mean_size": "10 MB"}, topology=topology, iterations=2)
     trunk = result.links.set_index("resource").loc["leaf0->spine0"]
     assert trunk.utilisation == pytest.approx(1.0, abs=0.05)
     assert result.summary.iteration_time_s[0] < 0.6
