@@ -173,6 +173,7 @@ def _topologies() -> str:
 
 GENERATED: dict[str, Callable[[], str]] = {
     "columns": _columns,
+    "columns of a collective": lambda: columns_as_markdown("collective_sizes"),
     "names": _names,
     "keys": _keys,
     "protocols": _protocols,
