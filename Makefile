@@ -9,7 +9,7 @@ demo: $(VENV)/.installed
 	$(BIN)/simnet run inception_v3_100gpu inception_v3_100gpu_ipoib inception_v3_100gpu_tcp_10g
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -n auto -m "not slow"
 
 # All benchmarks, the long ones too. For the comparison with SimGrid see docs/simgrid.md.
 bench: $(VENV)/.installed-dev

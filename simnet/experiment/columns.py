@@ -190,6 +190,16 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             "wire_bytes / (bandwidth_bytes_per_s * duration of the measured iterations)",
         ),
     ),
+    "queues": (
+        Column("resource", "str", "", "link in front of which packets wait"),
+        Column("packets", "int", "", "that have left by it, warm-up included; so are all numbers of this table"),
+        Column("mean_queue_bytes", "float", "bytes", "of whole packets, until their last bit has left, mean over time"),
+        Column("highest_queue_bytes", "int", "bytes", "the most of them at once"),
+        Column("dropped", "int", "", "packets for which there was no room"),
+        Column("marked", "int", "", "packets marked because of the queue (ECN)"),
+        Column("lost", "int", "", "packets lost on the link at random"),
+        Column("paused_time_s", "float", "s", "for how long the other end has paused it (PFC), sum over classes"),
+    ),
     "messages": (
         Column("job", "str", "", "name of the job; empty for background traffic"),
         Column("collective", "str", "", "which exchange it belongs to"),

@@ -23,7 +23,7 @@ from simnet.experiment.messages import MessageFile
 __all__ = ["Result", "check_folder", "load_result"]
 
 _DETAILS = ("iterations", "workers", "collectives", "links")
-_MESSAGES = "messages.parquet"
+_MESSAGES, _QUEUES = "messages.parquet", "queues.parquet"
 _MOST_TRIES = 100
 
 
@@ -51,6 +51,8 @@ class Result:
         What is odd about the scenario, in words.
     message_file : MessageFile, optional
         One row a message, where they were recorded; see `messages`.
+    queues : DataFrame, optional
+        One row a port, at fidelity packet.
     """
 
     summary: pd.DataFrame
@@ -62,6 +64,7 @@ class Result:
     about: dict[str, Any]
     warnings: tuple[str, ...] = field(default=())
     message_file: MessageFile | None = None
+    queues: pd.DataFrame | None = None
 
     @property
     def messages(self) -> pd.DataFrame:
@@ -131,6 +134,8 @@ class Result:
         self.summary.to_csv(folder / "summary.csv", index=False, lineterminator="\n", na_rep="nan")
         for table in _DETAILS:
             getattr(self, table).to_parquet(folder / f"{table}.parquet", index=False)
+        if self.queues is not None:
+            self.queues.to_parquet(folder / _QUEUES, index=False)
         if self.message_file is not None:
             shutil.copyfile(self.message_file.path, folder / _MESSAGES)
         (folder / "scenario.yaml").write_text(write_yaml(self.scenario), encoding="utf-8")
@@ -196,6 +201,7 @@ def load_result(folder: str | Path) -> Result:
         details: Mapping[str, pd.DataFrame] = {
             table: pd.read_parquet(folder / f"{table}.parquet") for table in _DETAILS
         }
+        queues = pd.read_parquet(folder / _QUEUES) if (folder / _QUEUES).is_file() else None
         about = dict(json.loads((folder / "run.json").read_text(encoding="utf-8")))
         scenario = read_yaml(folder / "scenario.yaml").data
     except (ValueError, TypeError, KeyError, OSError) as error:
@@ -208,6 +214,7 @@ def load_result(folder: str | Path) -> Result:
         about=about,
         warnings=tuple(about.pop("warnings", ())),
         message_file=MessageFile(recorded) if recorded.is_file() else None,
+        queues=queues,
     )
 
 
@@ -221,7 +228,7 @@ def _is_free(place: Path) -> bool:
         there = set(os.listdir(place))  # noqa: PTH208 (all at once, or as nearly as can be)
     except FileNotFoundError:
         return True
-    return not there or {"run.json", "scenario.yaml"} <= there <= {*_files(), _MESSAGES}
+    return not there or {"run.json", "scenario.yaml"} <= there <= {*_files(), _MESSAGES, _QUEUES}
 
 
 def _replace(made: Path, place: Path) -> None:

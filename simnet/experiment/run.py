@@ -18,10 +18,12 @@ from simnet.errors import StalledError
 from simnet.experiment.messages import MessageFile
 from simnet.experiment.result import Result
 from simnet.experiment.summary import tables_of
-from simnet.experiment.tables import Measurement
+from simnet.experiment.tables import Measurement, queues_table
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.interface import Fabric
+from simnet.fabric.messages import TakeMessages
 from simnet.fabric.network import Network
+from simnet.fabric.packet.fabric import PacketFabric, compile_packet_kernels
 from simnet.fabric.warm_up import compile_kernels
 from simnet.scenario import Override, Scenario, load_scenario
 from simnet.training.background import start_background
@@ -60,7 +62,17 @@ def run(
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario, overrides)
     compile_kernels(say or _say)
+    if scenario.packet is not None:
+        compile_packet_kernels(say or _say)
     return run_scenario(scenario)
+
+
+def _fabric(scenario: Scenario, env: simpy.Environment, network: Network, record: TakeMessages | None) -> Fabric:
+    """Return the fabric that a scenario asks for."""
+    common = (env, network, scenario.reduce_s_per_byte, scenario.engine, record)
+    if scenario.packet is None:
+        return FluidFabric(*common)
+    return PacketFabric(*common, settings=scenario.packet, seed=scenario.run.seed)
 
 
 def run_scenario(scenario: Scenario) -> Result:
@@ -70,7 +82,7 @@ def run_scenario(scenario: Scenario) -> Result:
     network = Network(scenario.topology, scenario.protocol, scenario.run.seed)
     messages, writer = MessageFile.begin() if scenario.run.records_messages else (None, None)
     record = writer.write if writer else None
-    fabric: Fabric = FluidFabric(env, network, scenario.reduce_s_per_byte, scenario.engine, record)
+    fabric = _fabric(scenario, env, network, record)
     recorder = Recorder()
     busy = frozenset(int(host) for nodes in scenario.nodes for host in network.compiled.host_of_node[nodes])
     ends: list[simpy.Event] = []
@@ -105,6 +117,8 @@ def run_scenario(scenario: Scenario) -> Result:
         "simulated_s": float(env.now),
         "versions": _versions(),
     }
+    if isinstance(fabric, PacketFabric):
+        tables["queues"] = queues_table(fabric)
     return Result(**tables, scenario=scenario.resolved, about=about, warnings=scenario.warnings, message_file=messages)
 
 

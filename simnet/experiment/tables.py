@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from simnet.experiment.columns import COLUMNS
 from simnet.fabric.interface import Fabric
+from simnet.fabric.packet.fabric import PacketFabric
 from simnet.traffic import Schedule, count
 from simnet.training.job import Job
 from simnet.training.records import CollectiveRow, IterationRow, Sent
@@ -26,6 +27,7 @@ __all__ = [
     "iterations_table",
     "links_table",
     "ordered",
+    "queues_table",
     "workers_table",
 ]
 
@@ -152,6 +154,24 @@ def links_table(job: str, fabric: Fabric, measurement: Measurement, sent: Sequen
     frame = pd.concat([frame, cores], ignore_index=True) if len(cores) else frame
     frame["job"] = job
     return ordered("links", frame)
+
+
+def queues_table(fabric: PacketFabric) -> pd.DataFrame:
+    """Return one row a port of the packet level."""
+    counts, names = fabric.queue_counts(), fabric.network.resource_names
+    frame = pd.DataFrame(
+        {
+            "resource": [names[link] for link in counts.links.tolist()],
+            "packets": counts.packets,
+            "mean_queue_bytes": counts.mean_bytes,
+            "highest_queue_bytes": counts.highest_bytes,
+            "dropped": counts.dropped,
+            "marked": counts.marked,
+            "lost": counts.lost,
+            "paused_time_s": counts.paused_s,
+        }
+    )
+    return ordered("queues", frame)
 
 
 def _cores(fabric: Fabric, measurement: Measurement, sent: Sequence[Sent]) -> pd.DataFrame:

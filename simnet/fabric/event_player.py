@@ -202,6 +202,12 @@ class EventPlayer:
             np.add.at(carried, tables.hops["resource"][hops], taken)
         return carried
 
+    def busy_s(self, now: float) -> NDArray[np.float64]:
+        """Return for how long each resource had a flow, shape (resources,) [s]."""
+        resources = self.tables.resources
+        since = np.where(resources["users"] > 0, now - resources["busy_since"], 0.0)
+        return np.asarray(resources["busy"] + since, dtype=np.float64)
+
     def replay(
         self,
         play: Play,

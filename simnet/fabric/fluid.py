@@ -53,6 +53,8 @@ class FluidFabric:
     engine : EngineSettings
     record : callable, optional
         Handed each message, in batches; then every message is played.
+    player : EventPlayer, optional
+        Plays everything, in the place of one for flows.
     """
 
     def __init__(
@@ -62,11 +64,12 @@ class FluidFabric:
         reduce_s_per_byte: float = 0.0,
         engine: EngineSettings = DEFAULT_ENGINE,
         record: TakeMessages | None = None,
+        player: EventPlayer | None = None,
     ) -> None:
         self.env = env
         self.network = network
-        self._events = EventPlayer(network, reduce_s_per_byte, engine, record)
-        self._foresight = Foresight(replace(engine, recurrence=False) if record else engine)
+        self._events = player or EventPlayer(network, reduce_s_per_byte, engine, record)
+        self._foresight = Foresight(replace(engine, recurrence=False) if record or player else engine)
         self._clock = LocalClock(env)
         self._wake_up = WakeUp(env, self._go_on)
         self._opened: set[tuple[int, int]] = set()
@@ -230,9 +233,7 @@ class FluidFabric:
     def busy_s(self) -> NDArray[np.float64]:
         """Return for how long each resource had a flow, shape (resources,) [s]."""
         self._play_all_events()
-        resources = self._tables.resources
-        since = np.where(resources["users"] > 0, self._local_time() - resources["busy_since"], 0.0)
-        return np.asarray(resources["busy"] + since, dtype=np.float64)
+        return self._events.busy_s(self._local_time())
 
     def transfer_s(self, node: int) -> float:
         """Return for how long a node had a transfer of its own under way [s]."""

@@ -65,6 +65,7 @@ class Network:
         self.compiled = topology.compiled
         self._router = Router(topology, seed)
         self._routes: dict[tuple[int, int], Route] = {}
+        self._link_counts: dict[tuple[int, int], int] = {}
         # As lists: routes are found one by one, and numpy's numbers are slow one by one.
         self._framed = [kind not in INSIDE_KINDS for kind in self.compiled.link_kind]
         self._latency_s: list[float] = self.compiled.link_latency.tolist()
@@ -98,6 +99,10 @@ class Network:
             found = self._routes[source, target] = self._find(source, target)
         return found
 
+    def links_between(self, source: int, target: int) -> tuple[int, ...]:
+        """Return the links of a route, in order."""
+        return self.route(source, target).resources[: self._link_counts[source, target]]
+
     def memory_route(self, node: int) -> Route:
         """Return how bytes go through the memory of the host that a node is, or is in."""
         memory = self._host_resources.get((int(self.compiled.host_of_node[node]), "memory"))
@@ -108,6 +113,7 @@ class Network:
         compiled, protocol = self.compiled, self.protocol
         links = self._router.path(source, target, source * len(compiled.node_names) + target)
         framed = [self._framed[link] for link in links]
+        self._link_counts[source, target] = len(links)
         remote = any(framed)
         latency = sum([self._latency_s[link] for link in links], 0.0)
         resources, coefficients = list(links), [1.0] * len(links)

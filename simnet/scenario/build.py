@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from simnet.errors import InputError, Problem
+from simnet.fabric.packet.settings import DEFAULT_PACKETS, PacketSettings
 from simnet.protocols import FIELDS, FlowProtocol, resolve
 from simnet.scenario.document import Document
 from simnet.scenario.locate import find_file
-from simnet.scenario.models import BackgroundSpec, RunSpec
+from simnet.scenario.models import BackgroundSpec, PacketSpec, RunSpec
 from simnet.scenario.protocol_models import ProtocolSpec, protocol_overrides
 from simnet.scenario.sections import NotKnownError, problems_of
 from simnet.scenario.topology_models import GeneratorSpec, TopologySpec, generate
@@ -23,6 +25,7 @@ from simnet.training.settings import BackgroundSettings, RunSettings
 __all__ = [
     "TOPOLOGY_FILES",
     "build_background",
+    "build_packet",
     "build_protocol",
     "build_run",
     "build_topology",
@@ -188,3 +191,27 @@ def build_background(spec: BackgroundSpec, topology: Topology | None) -> Backgro
     if problems:
         raise InputError(problems)
     return BackgroundSettings(spec.load, spec.sizes, spec.mean_size, spec.pairs, spec.shape)
+
+
+def build_packet(spec: PacketSpec, protocol: FlowProtocol | None) -> PacketSettings:
+    """Return the settings of the packet level.
+
+    Raises
+    ------
+    InputError
+        A switch that would never resume.
+    """
+    if spec.resume_at > spec.pause_at:
+        message = "resume_at is above pause_at"
+        raise InputError(Problem(message, "a switch resumes with less than what it paused at", ("packet", "resume_at")))
+    largest = DEFAULT_PACKETS.packet_bytes
+    if protocol is not None and math.isfinite(protocol.payload_bytes):
+        largest = protocol.payload_bytes + protocol.header_bytes
+    return replace(
+        DEFAULT_PACKETS,
+        largest_packet_bytes=largest,
+        pause_at_bytes=spec.pause_at,
+        resume_at_bytes=spec.resume_at,
+        acknowledge_every=spec.acknowledge_every,
+        timeout_s=spec.timeout,
+    )

@@ -11,9 +11,11 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from simnet.errors import InputError, KeyPath, Problem
+from simnet.fabric.packet.fabric import PACKET_PROTOCOLS
+from simnet.fabric.packet.settings import PacketSettings
 from simnet.fabric.settings import EngineSettings
 from simnet.protocols import FlowProtocol
-from simnet.scenario.build import build_background, build_protocol, build_run, build_topology
+from simnet.scenario.build import build_background, build_packet, build_protocol, build_run, build_topology
 from simnet.scenario.combinations import combination_problems
 from simnet.scenario.document import Document, python_document
 from simnet.scenario.jobs import PlacedJob, build_dataset, fit_to_workload, place_job
@@ -154,6 +156,7 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
             taken |= frozenset(job.nodes.tolist())
         jobs.append(job)
     background = attempt(("background",), lambda: _background(right, topology))
+    packet = attempt((), lambda: _packet(right, protocol))
     spec, placed = parts.spec, [job for job in jobs if job is not None]
     if problems or spec is None or topology is None or protocol is None or run is None or len(placed) < len(jobs):
         raise InputError(_in_order(problems))
@@ -166,6 +169,7 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
         jobs=tuple(job.settings for job in placed),
         nodes=tuple(job.nodes for job in placed),
         background=background,
+        packet=packet,
         reduce_s_per_byte=1.0 / spec.reduction_rate,
         run=run,
         engine=EngineSettings(**dict(spec.engine)),
@@ -177,6 +181,16 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
 
 def _background(right: Any, topology: Topology | None) -> BackgroundSettings | None:
     return build_background(right.background, topology) if right.background is not None else None
+
+
+def _packet(right: Any, protocol: FlowProtocol | None) -> PacketSettings | None:
+    """Return the settings of the packet level; None at flow level."""
+    if right.fidelity == "flow":
+        return None
+    if protocol is not None and protocol.name not in PACKET_PROTOCOLS:
+        message = f"fidelity packet does not know {protocol.name} yet"
+        raise InputError(Problem(message, f"known: {', '.join(PACKET_PROTOCOLS)}; or fidelity: flow", ("fidelity",)))
+    return build_packet(right.packet, protocol)
 
 
 _Attempt = Callable[[KeyPath, Callable[[], Any]], Any]

@@ -11,6 +11,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from simnet.fabric.packet.fabric import PACKET_PROTOCOLS
+from simnet.fabric.packet.settings import DEFAULT_PACKETS
 from simnet.scenario.fields import Flag, Name, Quantity, Real, Whole, Word
 from simnet.scenario.job_models import DatasetSpec, JobSpec, TrainingSpec, WorkloadSpec
 from simnet.scenario.protocol_models import ProtocolSpec
@@ -19,7 +21,7 @@ from simnet.scenario.topology_models import TopologySpec
 from simnet.training.background import PAIRS, SIZES
 from simnet.units import MEBIBYTE
 
-__all__ = ["BackgroundSpec", "BaselineSpec", "EngineSpec", "RunSpec", "ScenarioSpec"]
+__all__ = ["BackgroundSpec", "BaselineSpec", "EngineSpec", "PacketSpec", "RunSpec", "ScenarioSpec"]
 
 MOST_ITERATIONS = 1_000_000
 
@@ -44,6 +46,25 @@ class EngineSpec(Section):
     skip_periods: Annotated[bool, Flag()] = Field(True, description="Skip whole periods of a recurrence.")
     local_repair: Annotated[bool, Flag()] = Field(
         True, description="Solve rates again only around what changed, not for whole connected components."
+    )
+
+
+class PacketSpec(Section):
+    """Switches and connections at packet level."""
+
+    pause_at: Annotated[float, Quantity("size", positive=True)] = Field(
+        DEFAULT_PACKETS.pause_at_bytes,
+        description="Bytes that came by one link and are still held, at which a switch pauses the neighbour (PFC).",
+    )
+    resume_at: Annotated[float, Quantity("size")] = Field(
+        DEFAULT_PACKETS.resume_at_bytes, description="Bytes at which it lets the neighbour go on."
+    )
+    acknowledge_every: Annotated[int, Whole(1, 1024)] = Field(
+        DEFAULT_PACKETS.acknowledge_every, description="Packets for each acknowledgement; the last has one as well."
+    )
+    timeout: Annotated[float, Quantity("duration", positive=True)] = Field(
+        DEFAULT_PACKETS.timeout_s,
+        description="After which a sender begins again where it was acknowledged last.",
     )
 
 
@@ -83,7 +104,14 @@ class ScenarioSpec(Section):
         description="The cluster: a shipped name, a file, {file: FILE, defaults: {…}}, or a generator with options."
     )
     protocol: ProtocolSpec = Field(description="The transport: a name, or {name: {what differs from its defaults}}.")
-    fidelity: Annotated[str, Word(("flow",))] = Field("flow", description="flow: messages share links max-min fairly.")
+    fidelity: Annotated[str, Word(("flow", "packet"))] = Field(
+        "flow",
+        description="flow: messages share links max-min fairly; packet: every packet on every hop between hosts, so "
+        "far for protocols " + " and ".join(PACKET_PROTOCOLS) + ".",
+    )
+    packet: PacketSpec = Field(
+        default_factory=PacketSpec, description="Switches and connections, with fidelity: packet."
+    )
     workload: WorkloadSpec | None = Field(
         None, description="What is trained, and how long it computes. Either this or jobs is given."
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simnet.fabric.packet.settings import PacketSettings
 from simnet.fabric.settings import EngineSettings
 from simnet.protocols import FlowProtocol, mismatch
 from simnet.topology import Topology
@@ -24,7 +25,7 @@ class Scenario:
     ----------
     name : str
     fidelity : str
-        ``flow``.
+        ``flow`` or ``packet``.
     topology : Topology
     protocol_name : str
         As the scenario calls it; ``rdma`` may stand for InfiniBand or RoCE.
@@ -33,6 +34,8 @@ class Scenario:
     nodes : tuple of ndarray, shape (workers,) each
         Node index of each worker of each job.
     background : BackgroundSettings or None
+    packet : PacketSettings or None
+        None at flow level.
     reduce_s_per_byte : float
         Time that a receiver needs to add a byte to what it has [s/byte].
     run : RunSettings
@@ -53,6 +56,7 @@ class Scenario:
     jobs: tuple[JobSettings, ...]
     nodes: tuple[NDArray[np.int64], ...]
     background: BackgroundSettings | None
+    packet: PacketSettings | None
     reduce_s_per_byte: float
     run: RunSettings
     engine: EngineSettings
@@ -65,9 +69,9 @@ class Scenario:
         """What is odd about it, in words."""
         compiled = self.topology.compiled
         found = [mismatch(self.protocol, compiled.link_kind)]
-        if compiled.link_loss_probability.any():
+        if self.packet is None and compiled.link_loss_probability.any():
             found.append("links lose packets, which has no effect at fidelity flow: no message is sent twice")
-        if not np.isinf(compiled.link_buffer_bytes).all():
+        if self.packet is None and not np.isinf(compiled.link_buffer_bytes).all():
             found.append("buffers of links have no effect at fidelity flow, which knows of no queues")
         return (*(warning for warning in found if warning), *self.notes)
 

@@ -60,7 +60,7 @@ from .marked import MARK, RIGHT, at_mark, said_of, with_changed
             "bandwidth is '1e-30 Gbps', a bandwidth of at least 1 bps is wanted",
         ),
         ("training: {sync: »asp}", "sync is 'asp', known: bsp"),
-        ("fidelity: »packet", "fidelity is 'packet', known: flow"),
+        ("fidelity: »fluid", "fidelity is 'fluid', known: flow, packet"),
         ("training: {overlap: »yes}", "overlap is 'yes', true or false is wanted; YAML 1.2 reads yes as text"),
         ("training: {overlap: »1}", "overlap is 1, true or false is wanted"),
         ("name: »../up", "name is '../up', a name of letters, digits, '_', '-', '+' and '.' is wanted"),

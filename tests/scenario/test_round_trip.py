@@ -140,7 +140,18 @@ def test_what_is_resolved_has_every_default():
         }
     )
     resolved = scenario.resolved
-    sections = ["name", "topology", "protocol", "fidelity", "workload", "training", "reduction_rate", "run", "engine"]
+    sections = [
+        "name",
+        "topology",
+        "protocol",
+        "fidelity",
+        "packet",
+        "workload",
+        "training",
+        "reduction_rate",
+        "run",
+        "engine",
+    ]
     assert list(resolved) == sections
     assert resolved["name"] == "scenario"
     assert resolved["protocol"]["ideal"]["connection_cap"] == "unlimited"

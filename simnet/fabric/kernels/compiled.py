@@ -33,14 +33,20 @@ _config: Any = numba.config
 
 
 @cache
-def cache_folder() -> Path:
+def cache_folder(sources: Path | None = None) -> Path:
     """Return the folder that holds the compiled kernels of exactly these sources on this processor.
 
     It lies below ``$SIMNET_CACHE_DIR``, else below the user's cache folder (``$XDG_CACHE_HOME`` or ``~/.cache``), else,
     where neither can be written, below the system's folder for temporary files.
+
+    Parameters
+    ----------
+    sources : Path, optional
+        The folder that the kernels are in, this one by default; what all kernels share, here, counts as well.
     """
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.resolve().glob("*.py")):
+    own = Path(__file__).parent.resolve()
+    for source in sorted({*own.glob("*.py"), *(sources or own).glob("*.py")}):
         # numba compiles again what lies elsewhere or has another date, so that is another folder too.
         digest.update(f"{source}\0{source.stat().st_mtime_ns}\0".encode() + source.read_bytes() + b"\0")
     cpu = f"{_config.CPU_NAME} {_config.CPU_FEATURES}" if _config.CPU_NAME else _host_cpu()
@@ -66,7 +72,9 @@ def inlined(function: Function) -> Function:
 
 def _compile(function: Function, **options: Any) -> Function:
     before = _config.CACHE_DIR
-    _config.CACHE_DIR = str(cache_folder())
+    sources = Path(function.__code__.co_filename).resolve().parent
+    own = Path(__file__).resolve().parent
+    _config.CACHE_DIR = str(cache_folder(None if sources == own else sources))
     try:
         # The kernels allocate nothing, so they need none of numba's reference counts, which cost more than the work.
         options |= {"cache": True, "error_model": "numpy", "_nrt": False}
@@ -108,7 +116,9 @@ def _load_alone(compiled: Any) -> None:
     cache.load_overload = load_overload
 
 
-def compile_once(warm_ups: Sequence[Callable[[], None]], say: Callable[[str], None]) -> float:
+def compile_once(
+    warm_ups: Sequence[Callable[[], None]], say: Callable[[str], None], sources: Path | None = None
+) -> float:
     """Run functions that call every kernel, unless an earlier process has left them compiled.
 
     Several processes that start at once compile once: the others wait for the first.
@@ -120,16 +130,19 @@ def compile_once(warm_ups: Sequence[Callable[[], None]], say: Callable[[str], No
         the first are run in processes of their own, beside it.
     say : callable
         Told, in one line, that compiling takes a while.
+    sources : Path, optional
+        The folder that the kernels are in, this one by default.
 
     Returns
     -------
     float
         Seconds spent compiling; 0.0 where nothing was to be done.
     """
-    if _config.DISABLE_JIT or (cache_folder() / _READY).exists():
+    folder = cache_folder(sources)
+    if _config.DISABLE_JIT or (folder / _READY).exists():
         return 0.0
-    with _locked(cache_folder() / "lock"):
-        if (cache_folder() / _READY).exists():
+    with _locked(folder / "lock"):
+        if (folder / _READY).exists():
             return 0.0
         say("compiling the simulation kernels (once; kept for later runs) ...")
         start = time.perf_counter()
@@ -141,7 +154,7 @@ def compile_once(warm_ups: Sequence[Callable[[], None]], say: Callable[[str], No
         # Reads what the others have compiled, and compiles what they have not where one has failed.
         for warm_up in others:
             warm_up()
-        (cache_folder() / _READY).touch()
+        (folder / _READY).touch()
         return time.perf_counter() - start
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from simnet.fabric.kernels import tables_type as _  # noqa: F401  (makes `Tables` known to numba)
 from simnet.fabric.kernels.compiled import kernel
 from simnet.fabric.kernels.heap import drop_first
 from simnet.fabric.kernels.rates import (
@@ -26,6 +25,7 @@ from simnet.fabric.kernels.rates import (
 from simnet.fabric.kernels.steps import (
     OVER,
     SAME_INSTANT,
+    arrive_after,
     drain,
     firing_bytes_of,
     leave_device,
@@ -37,12 +37,16 @@ from simnet.fabric.kernels.steps import (
 from simnet.fabric.kernels.tables import Table, Tables
 
 __all__ = [
+    "BEGUN",
     "COMPLETE",
     "CROWDED",
     "QUIET",
     "advance",
+    "arrive_elsewhere",
     "begin_play",
     "cancel",
+    "end_elsewhere",
+    "next_instant",
     "open_gates",
     "reroute",
     "set_capacity",
@@ -53,6 +57,7 @@ __all__ = [
 QUIET = 0  # nothing more happens before the given time
 COMPLETE = 1  # a rank is complete that somebody waits for
 CROWDED = 2  # the heap of events, or the log, needs more room
+BEGUN = 3  # flows have begun that go elsewhere
 
 
 @kernel
@@ -68,7 +73,7 @@ def advance(tables: Tables, until: float) -> int:
     Returns
     -------
     int
-        `QUIET`, `COMPLETE` or `CROWDED`.
+        `QUIET`, `COMPLETE`, `CROWDED` or `BEGUN`.
     """
     clock = tables.clock[0]
     operations = tables.operations
@@ -96,6 +101,8 @@ def advance(tables: Tables, until: float) -> int:
                 repair_rates(tables)
             else:
                 break
+        if clock.begun > 0:
+            return BEGUN
         if clock.watched > 0:
             return COMPLETE
         following = np.inf
@@ -106,6 +113,32 @@ def advance(tables: Tables, until: float) -> int:
         if following >= until:
             return QUIET
         clock.now = following
+
+
+@kernel
+def next_instant(tables: Tables) -> float:
+    """Return when something happens next by itself, infinite if never [s on the kernel's clock]."""
+    clock = tables.clock[0]
+    if clock.queue_size > 0 or clock.dirty > 0:
+        return clock.now
+    following = np.inf
+    if clock.events > 0:
+        following = tables.events[0].key
+    if clock.drains > 0:
+        following = min(following, tables.operations[tables.drains[0].row].finish)
+    return following
+
+
+@kernel
+def end_elsewhere(tables: Tables, row: int) -> None:
+    """Say that the last byte of a firing whose flow goes elsewhere has left its sender."""
+    drain(tables, row)
+
+
+@kernel
+def arrive_elsewhere(tables: Tables, row: int, delay: float) -> None:
+    """Say that a firing whose flow went elsewhere reaches its receiver after a delay, in the order of firings."""
+    arrive_after(tables, row, delay)
 
 
 @kernel

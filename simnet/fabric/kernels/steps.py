@@ -20,6 +20,7 @@ __all__ = [
     "RUNNING",
     "SAME_INSTANT",
     "WAITING",
+    "arrive_after",
     "drain",
     "firing_bytes_of",
     "leave_device",
@@ -133,6 +134,11 @@ def _begin_flow(tables: Tables, row: int) -> None:
     if operation.deadline < np.inf:
         operation.deadline_at = clock.now + operation.deadline
         _then(tables, operation.deadline_at, _MEET_DEADLINE, row, operation.stamp)
+    if operation.is_elsewhere:
+        operation.on_path = operation.remaining
+        tables.begun[clock.begun].row = row
+        clock.begun += 1
+        return
     occupy_path(tables, row)
     set_off(tables, row)
 
@@ -160,17 +166,25 @@ def drain(tables: Tables, row: int) -> None:
     operation = tables.operations[row]
     operation.remaining = 0.0
     operation.rate = 0.0
-    release_path(tables, row)
+    if not operation.is_elsewhere:
+        release_path(tables, row)
     operation.active = False
     if clock.records and operation.is_message:
         _record(tables, row, operation.drained, False)
     operation.drained += 1
-    stored = min(operation.firing_bytes, tables.costs[operation.cost].packet_bytes)
-    arrival = max(clock.now + operation.latency + operation.forward_per_byte * stored, operation.last_arrival)
-    operation.last_arrival = arrival
-    _then(tables, arrival, _ARRIVE, row, operation.stamp)
+    if not operation.is_elsewhere:
+        stored = min(operation.firing_bytes, tables.costs[operation.cost].packet_bytes)
+        arrival = max(clock.now + operation.latency + operation.forward_per_byte * stored, operation.last_arrival)
+        operation.last_arrival = arrival
+        _then(tables, arrival, _ARRIVE, row, operation.stamp)
     _send_tokens(tables, row, False)
     _end_firing(tables, row)
+
+
+@inlined
+def arrive_after(tables: Tables, row: int, delay: float) -> None:
+    """Let a firing whose flow went elsewhere reach its receiver in a while."""
+    _then(tables, tables.clock[0].now + delay, _ARRIVE, row, tables.operations[row].stamp)
 
 
 @inlined

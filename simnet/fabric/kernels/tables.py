@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simnet.fabric.kernels.tables_type import directory_of, record, register_tables
+
 __all__ = [
     "CLOCK",
     "COST",
@@ -36,20 +38,13 @@ __all__ = [
 Table = NDArray[Any]
 
 
-def _record(**fields: type) -> np.dtype[Any]:
-    """Return the type of a record whose fields can be read as attributes, also in plain Python."""
-    hidden = sorted(set(fields) & set(dir(np.record)))
-    if hidden:
-        raise ValueError(f"numpy's records have an attribute of that name already: {', '.join(hidden)}")
-    return np.dtype((np.record, np.dtype(list(fields.items()), align=True)))
-
-
 INT, FLOAT, BOOL = np.int64, np.float64, np.bool_
 
-OPERATION = _record(
+OPERATION = record(
     # What it is; see simnet.traffic.schedule.Operations.
     is_flow=BOOL,  # a send, or what is taken of memory; otherwise a calculation
     is_message=BOOL,  # a send
+    is_elsewhere=BOOL,  # how its flow goes is worked out by somebody else, who is told that it has begun
     play=INT,  # row of the play it belongs to
     source=INT,  # gate of the rank that sends or computes
     target=INT,  # gate of the rank that receives; of the computing rank itself
@@ -115,7 +110,7 @@ OPERATION = _record(
     heap_position=INT,  # in the heap of drain times, -1 if it is not there
 )
 
-DEPENDENCY = _record(
+DEPENDENCY = record(
     before=INT,
     after=INT,
     offset=INT,
@@ -124,9 +119,9 @@ DEPENDENCY = _record(
     tokens=INT,  # firings of `before` that have been seen
 )
 
-EDGE = _record(row=INT)  # a row of another table: dependencies by their `before`, operations by their gate
+EDGE = record(row=INT)  # a row of another table: dependencies by their `before`, operations by their gate
 
-HOP = _record(
+HOP = record(
     resource=INT,
     coefficient=FLOAT,  # bytes of the resource for a byte of payload
     flow=INT,
@@ -134,7 +129,7 @@ HOP = _record(
     previous=INT,
 )
 
-RESOURCE = _record(
+RESOURCE = record(
     capacity=FLOAT,
     head=INT,  # first active hop, -1 if there is none
     users=INT,  # number of active hops
@@ -153,7 +148,7 @@ RESOURCE = _record(
     busy_since=FLOAT,
 )
 
-GATE = _record(  # a rank of a play
+GATE = record(  # a rank of a play
     play=INT,
     rank=INT,
     node=INT,
@@ -165,13 +160,13 @@ GATE = _record(  # a rank of a play
     operations=INT,
 )
 
-PLAY = _record(left=INT, is_watched=BOOL)  # ranks not yet complete
+PLAY = record(left=INT, is_watched=BOOL)  # ranks not yet complete
 
-SERVER = _record(free_at=FLOAT)  # first in, first out: message overheads, and streams of calculations
+SERVER = record(free_at=FLOAT)  # first in, first out: message overheads, and streams of calculations
 
-DEVICE = _record(active=INT, busy=FLOAT, busy_since=FLOAT)  # transfers under way, and time with at least one
+DEVICE = record(active=INT, busy=FLOAT, busy_since=FLOAT)  # transfers under way, and time with at least one
 
-COST = _record(
+COST = record(
     send=FLOAT,  # per message
     send_per_byte=FLOAT,
     receive=FLOAT,
@@ -181,9 +176,9 @@ COST = _record(
     packet_bytes=FLOAT,  # what a switch stores before it forwards
 )
 
-ENTRY = _record(key=FLOAT, tie=INT, what=INT)  # of a heap
+ENTRY = record(key=FLOAT, tie=INT, what=INT)  # of a heap
 
-LOG = _record(  # of messages, where they are recorded
+LOG = record(  # of messages, where they are recorded
     stamp=INT,  # of the operation, which tells its play
     row=INT,  # operation
     firing=INT,
@@ -194,7 +189,7 @@ LOG = _record(  # of messages, where they are recorded
     time=FLOAT,
 )
 
-CLOCK = _record(
+CLOCK = record(
     now=FLOAT,
     sequence=INT,  # events made so far; decides between equal times
     events=INT,  # entries in the heap of events
@@ -208,6 +203,7 @@ CLOCK = _record(
     mark=INT,
     complete=INT,  # ranks completed and not yet reported
     watched=INT,  # among them such as somebody waits for
+    begun=INT,  # flows that have begun and go elsewhere, not yet reported
     messages=INT,  # sends begun
     records=BOOL,  # whether messages are recorded
     logged=INT,  # rows of the log not yet read
@@ -241,6 +237,7 @@ LAYOUT: dict[str, np.dtype[Any]] = {
     "flow_members": EDGE,
     "resource_members": EDGE,
     "complete": EDGE,
+    "begun": EDGE,
     "log": LOG,
     "clock": CLOCK,
 }
@@ -274,6 +271,7 @@ class Tables:
     flow_members: Table  # operations
     resource_members: Table  # resources
     complete: Table  # gates
+    begun: Table  # operations
     log: Table
     clock: Table  # shape (1,)
     directory: NDArray[np.int64] = field(init=False)
@@ -282,10 +280,12 @@ class Tables:
     """Of the directory."""
 
     def __post_init__(self) -> None:
-        tables = [getattr(self, name) for name in LAYOUT]
-        directory = np.array([(table.ctypes.data, len(table)) for table in tables], dtype=np.int64)
+        directory = directory_of(self, LAYOUT)
         object.__setattr__(self, "directory", directory)
         object.__setattr__(self, "address", directory.ctypes.data)
+
+
+register_tables("Tables", Tables, LAYOUT)
 
 
 def make_tables(**rows: int) -> Tables:
@@ -308,6 +308,7 @@ def make_tables(**rows: int) -> Tables:
         "flow_members": operations,
         "resource_members": resources,
         "complete": rows["gates"],
+        "begun": operations,
         "clock": 1,
     }
     return Tables(**{name: np.zeros((rows | follow)[name], record) for name, record in LAYOUT.items()})

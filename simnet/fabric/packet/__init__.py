@@ -1,0 +1,1 @@
+"""The packet-level fabric: every packet on every hop."""

@@ -1,0 +1,118 @@
+"""Plays schedules on a network of packets: the event kernel for what ranks do, the wire for what goes between hosts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simnet.fabric.event_player import EventPlayer
+from simnet.fabric.kernels import events
+from simnet.fabric.messages import TakeMessages
+from simnet.fabric.network import Network
+from simnet.fabric.packet.wire import PICOSECOND, Wire
+from simnet.fabric.placement import REMOTE
+from simnet.fabric.play import Play
+from simnet.fabric.settings import EngineSettings
+
+__all__ = ["PacketPlayer"]
+
+_FAR = 1 << 62
+
+
+class PacketPlayer(EventPlayer):
+    """An event player whose messages between hosts go as packets.
+
+    Parameters
+    ----------
+    network, reduce_s_per_byte, engine, record
+        See `EventPlayer`.
+    wire : Wire
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        reduce_s_per_byte: float,
+        engine: EngineSettings,
+        record: TakeMessages | None,
+        wire: Wire,
+    ) -> None:
+        super().__init__(network, reduce_s_per_byte, engine, record)
+        self._wire = wire
+        self._network = network
+        self._origin = 0  # time of the wire at which the kernel's clock was 0 [ps]
+        self._nodes: dict[int, tuple[int, int]] = {}
+
+    def begin(self, play: Play, first_setup_s: NDArray[np.float64]) -> None:
+        """Take on a play; its messages between hosts go elsewhere."""
+        super().begin(play, first_setup_s)
+        first = play.rows["operations"]
+        placement = play.placement
+        ops = placement.schedule.operations
+        remote = np.flatnonzero((placement.operations["cost"] == REMOTE) & placement.operations["is_message"])
+        rows = self.tables.operations[first : first + len(placement.operations)]
+        rows["is_elsewhere"][remote] = True
+        for row in remote.tolist():
+            self._nodes[first + row] = (int(placement.nodes[ops.source[row]]), int(placement.nodes[ops.target[row]]))
+
+    def rest(self, passed_s: float) -> None:
+        """Set the clock to 0, as nothing plays; the wire's clock goes on."""
+        self._wire.run(self._origin + round(passed_s / PICOSECOND))
+        self._origin += round(passed_s / PICOSECOND)
+        super().rest(passed_s)
+
+    def advance(self, until: float, base_s: float) -> int:
+        """Let time pass, on the wire and in the kernel by turns; see `EventPlayer.advance`."""
+        while True:
+            on_wire = self._wire.next_instant()
+            wire_at = (on_wire - self._origin) * PICOSECOND if on_wire < _FAR else math.inf
+            why = super().advance(min(until, wire_at), base_s)
+            if why == events.BEGUN:
+                self._send_begun()
+                continue
+            if why != events.QUIET or wire_at >= until:
+                return why
+            limit = min(until, events.next_instant(self.tables))
+            last = self._origin + (math.ceil(limit / PICOSECOND) - 1 if limit < math.inf else _FAR - self._origin)
+            for told in self._wire.run(max(last, on_wire)):
+                self.now = max(self.now, (self._wire.now - self._origin) * PICOSECOND)
+                if told.is_over:
+                    row, delay = told.message, self._network.route(*self._nodes[told.message]).latency_s
+                    events.arrive_elsewhere(self.tables, row, delay - self._on_links(row))
+                else:
+                    events.end_elsewhere(self.tables, told.message)
+
+    def carried_bytes(self, now: float) -> NDArray[np.float64]:
+        """Return what has gone over each resource until now, shape (resources,) [bytes]."""
+        carried = super().carried_bytes(now)
+        carried[self._wire.links] += self._wire.tables.ports["bytes"]
+        return carried
+
+    def busy_s(self, now: float) -> NDArray[np.float64]:
+        """Return for how long each resource was used, shape (resources,) [s]."""
+        busy = super().busy_s(now)
+        busy[self._wire.links] += self._wire.tables.ports["busy"] * PICOSECOND
+        return busy
+
+    def _on_links(self, row: int) -> float:
+        """Return what of the latency of a route the wire has taken already [s]."""
+        source, target = self._nodes[row]
+        compiled = self._network.compiled
+        return sum(
+            float(compiled.link_latency[link])
+            for link in self._network.links_between(source, target)
+            if self._wire.port_of_link[link] >= 0
+        )
+
+    def _send_begun(self) -> None:
+        clock = self.tables.clock
+        rows = self.tables.begun["row"][: int(clock["begun"][0])].tolist()
+        clock["begun"] = 0
+        now = self._origin + round(self.now / PICOSECOND)
+        for row in rows:
+            source, target = self._nodes[row]
+            self._wire.wait_until(now)
+            operation = self.tables.operations[row]
+            self._wire.start(row, source, target, float(operation["firing_bytes"]), float(operation["cap"]))
