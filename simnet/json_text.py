@@ -10,7 +10,7 @@ from typing import Any
 
 from simnet.errors import InputError, KeyPath, Problem
 
-__all__ = ["DEEPEST", "json_keys", "json_places", "line_and_column", "parse_json"]
+__all__ = ["DEEPEST", "json_keys", "json_places", "line_and_column", "parse_graph", "parse_json"]
 
 DEEPEST = 100
 """Objects and lists inside each other; Python itself gives up at some hundreds."""
@@ -46,6 +46,39 @@ def parse_json(text: str, object_pairs_hook: Callable[[list[tuple[str, Any]]], A
     if _depth_exceeds(data):
         raise _too_deep(text)
     return data
+
+
+def parse_graph(text: str) -> tuple[dict[str, Any], list[Problem]]:
+    """Return the graph that node-link JSON holds, and what is given twice in it.
+
+    Raises
+    ------
+    InputError
+        It is not JSON, or no object.
+    """
+    repeated = False
+
+    def one_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal repeated
+        found = dict(pairs)
+        repeated |= len(found) < len(pairs)
+        return found
+
+    data = parse_json(text, one_of_each)
+    if not isinstance(data, dict):
+        raise InputError(Problem("this JSON is not an object", 'expected {"nodes": […], "edges": […]}', (), "", 1, 1))
+    return data, _repeated_keys(text) if repeated else []
+
+
+def _repeated_keys(text: str) -> list[Problem]:
+    problems = []
+    seen: set[KeyPath] = set()
+    for path, offset in json_keys(text):
+        if path in seen:
+            line, column = line_and_column(text, offset)
+            problems.append(Problem(f"{path[-1]!r} is given twice", "leave one out", path, "", line, column))
+        seen.add(path)
+    return problems
 
 
 def json_places(text: str, wanted: set[KeyPath]) -> dict[KeyPath, tuple[int, int]]:

@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from simnet.errors import InputError, KeyPath, Problem, nearest
-from simnet.json_text import json_keys, line_and_column, parse_json
+from simnet.errors import KeyPath, nearest
+from simnet.json_text import parse_graph
 from simnet.topology.document import Document, DocumentLink, DocumentNode
 
 __all__ = ["read_node_link", "write_node_link"]
@@ -27,20 +27,9 @@ def read_node_link(text: str) -> Document:
     InputError
         It is not JSON, or so far from node-link JSON that nothing more can be said; with line and column.
     """
-    repeated = False
-
-    def one_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal repeated
-        found = dict(pairs)
-        repeated |= len(found) < len(pairs)
-        return found
-
-    data = parse_json(text, one_of_each)
-    if not isinstance(data, dict):
-        raise InputError(Problem("this JSON is not an object", 'expected {"nodes": […], "edges": […]}', (), "", 1, 1))
+    data, repeated = parse_graph(text)
     document = Document()
-    if repeated:
-        document.problems += _repeated_keys(text)
+    document.problems += repeated
     for key in ("directed", "multigraph"):
         if not isinstance(data.get(key, False), bool):
             document.wrong((key,), f"{key} is {_shown(data[key])}", "true or false is wanted")
@@ -125,17 +114,6 @@ def _shown(value: Any) -> str:
         return "an object" if isinstance(value, dict) else "a list"
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
-
-
-def _repeated_keys(text: str) -> list[Problem]:
-    problems = []
-    seen: set[KeyPath] = set()
-    for path, offset in json_keys(text):
-        if path in seen:
-            line, column = line_and_column(text, offset)
-            problems.append(Problem(f"{path[-1]!r} is given twice", "leave one out", path, "", line, column))
-        seen.add(path)
-    return problems
 
 
 def write_node_link(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from simnet.errors import InputError, KeyPath, Problem, nearest
-from simnet.json_text import json_keys, json_places, line_and_column, parse_json
+from simnet.json_text import json_places, line_and_column, parse_graph
 from simnet.workload.csv_table import problem_order, shown
 from simnet.workload.dataflow import DataflowGraph
 from simnet.workload.dataflow_reading import OPERATION_KEYS, WrittenEdge, WrittenOperation, graph_of, name_of
@@ -47,20 +47,7 @@ def load_dataflow_json(path: str | Path) -> DataflowGraph:
 
 
 def _graph(text: str, name: str) -> DataflowGraph:
-    repeated = False
-
-    def one_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal repeated
-        found = dict(pairs)
-        repeated |= len(found) < len(pairs)
-        return found
-
-    data = parse_json(text, one_of_each)
-    if not isinstance(data, dict):
-        raise InputError(
-            Problem("this JSON is not an object", 'expected {"nodes": […], "edges": […]}', line=1, column=1)
-        )
-    problems = _repeated_keys(text) if repeated else []
+    data, problems = parse_graph(text)
     problems += [
         Problem(f"unknown key {key!r}", nearest(key, _TOP_LEVEL), path=(key,)) for key in data if key not in _TOP_LEVEL
     ]
@@ -106,17 +93,6 @@ def _objects(data: dict[str, Any], key: str, problems: list[Problem]) -> Iterato
             yield (key, number), row
         else:
             problems.append(Problem(f"{key}[{number}] is not an object", "expected {…}", path=(key, number)))
-
-
-def _repeated_keys(text: str) -> list[Problem]:
-    problems = []
-    seen: set[KeyPath] = set()
-    for path, offset in json_keys(text):
-        if path in seen:
-            line, column = line_and_column(text, offset)
-            problems.append(Problem(f"{path[-1]!r} is given twice", "leave one out", path, "", line, column))
-        seen.add(path)
-    return problems
 
 
 def _placed(problems: tuple[Problem, ...], source: str, text: str) -> list[Problem]:
