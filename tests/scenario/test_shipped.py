@@ -20,7 +20,7 @@ TOPOLOGIES = sorted(shipped_folder("topologies").iterdir())
 def test_scenarios_are_found_by_name_from_any_folder(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     assert load_scenario(name).name == name
-    assert describe(name)[0] == f"scenario {name}, fidelity flow"
+    assert describe(name)[0] == f"scenario {name}, fidelity {load_scenario(name).fidelity}"
 
 
 @pytest.mark.parametrize("file", TOPOLOGIES, ids=lambda file: file.name)
