@@ -13,7 +13,7 @@ from simnet.engine.random_streams import random_stream
 from simnet.fabric.network import INSIDE_KINDS, Network
 from simnet.fabric.packet.go_back_n import GoBackN, Message
 from simnet.fabric.packet.kernels import engine
-from simnet.fabric.packet.kernels.ports import give_back
+from simnet.fabric.packet.kernels.packets import give_back
 from simnet.fabric.packet.kernels.tables import NOWHERE, make_packet_tables
 from simnet.fabric.packet.settings import PacketSettings
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simnet.fabric.packet.kernels.engine import ALL_SENT, DATA, QUIET, TOLD, allow, run
-from simnet.fabric.packet.kernels.ports import give_back
+from simnet.fabric.packet.kernels.packets import give_back
 from simnet.fabric.packet.kernels.tables import CLASSES, PacketTables, make_packet_tables
 
 from .reference import Node, Packet, Port, Reference

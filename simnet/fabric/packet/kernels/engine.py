@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from simnet.fabric.kernels.compiled import inlined, kernel
 from simnet.fabric.kernels.heap import drop_first
-from simnet.fabric.packet.kernels.ports import (
+from simnet.fabric.packet.kernels.packets import (
     ARRIVAL,
     PACE,
-    PAUSE,
     SENT,
-    catch_up,
-    enqueue,
     give_back_packet,
     make_ready,
     new_packet,
-    set_paused,
 )
+from simnet.fabric.packet.kernels.pauses import PAUSE
+from simnet.fabric.packet.kernels.ports import catch_up, enqueue, set_paused
 from simnet.fabric.packet.kernels.tables import CLASSES, NOWHERE, PacketTables
 
 __all__ = ["ACKNOWLEDGEMENT", "ALL_SENT", "DATA", "FULL", "QUIET", "TOLD", "allow", "run", "send_back"]

@@ -9,99 +9,27 @@ resume it at the instant at which bytes leave; there each departure is an event 
 from __future__ import annotations
 
 from simnet.fabric.kernels.compiled import inlined, kernel
-from simnet.fabric.kernels.heap import insert
+from simnet.fabric.packet.kernels.packets import (
+    ARRIVAL,
+    DEPARTURE,
+    SENT,
+    append,
+    count_held,
+    give_back_packet,
+    make_ready,
+    new_packet,
+    schedule,
+)
+from simnet.fabric.packet.kernels.pauses import begin_pause, pause_at, release_ingress
 from simnet.fabric.packet.kernels.tables import CLASSES, NOWHERE, PacketTables
 
-__all__ = [
-    "ARRIVAL",
-    "DEPARTURE",
-    "PACE",
-    "PAUSE",
-    "RESUME",
-    "SENT",
-    "catch_up",
-    "enqueue",
-    "give_back",
-    "give_back_packet",
-    "make_ready",
-    "new_packet",
-    "schedule",
-    "set_paused",
-]
-
-# Kinds of events, in the three lowest bits of what is in the heap; above them a packet, a flow or a port.
-ARRIVAL, PACE, DEPARTURE, SENT = 0, 1, 2, 3
-
-# Kinds of packets that ports themselves send and understand; those of transports are 0 and more.
-PAUSE, RESUME = -1, -2
+__all__ = ["catch_up", "enqueue", "set_paused"]
 
 _MULTIPLIER, _INCREMENT = 6364136223846793005, 1442695040888963407
 _LOW_BITS = (1 << 63) - 1
 
 _SECOND = 1_000_000_000_000  # ps
 _NEVER = 1 << 62
-_PAUSE_BYTES = 84  # a frame of the least size, with preamble and gap
-_RESUME_GAP = 3072  # bytes below the threshold at which a shared buffer resumes
-
-
-@inlined
-def schedule(tables: PacketTables, time: int, kind: int, row: int) -> None:
-    """Let something happen at a time, after what happens then already."""
-    clock = tables.clock[0]
-    clock.sequence += 1
-    clock.events = insert(tables.events, clock.events, time, clock.sequence, row << 3 | kind)
-
-
-@inlined
-def new_packet(tables: PacketTables) -> int:
-    """Take a packet that is free; there is one."""
-    clock = tables.clock[0]
-    row = clock.first_free_packet
-    clock.first_free_packet = tables.packets[row].next
-    clock.free_packets -= 1
-    packet = tables.packets[row]
-    packet.hop = 0
-    packet.is_marked = False
-    packet.is_lost = False
-    packet.ingress = NOWHERE
-    packet.next = NOWHERE
-    return row
-
-
-@inlined
-def give_back_packet(tables: PacketTables, row: int) -> None:
-    """Be done with a packet."""
-    clock = tables.clock[0]
-    tables.packets[row].next = clock.first_free_packet
-    clock.first_free_packet = row
-    clock.free_packets += 1
-
-
-@kernel
-def give_back(tables: PacketTables, row: int) -> None:
-    """Be done with a packet that somebody was told of."""
-    give_back_packet(tables, row)
-
-
-@inlined
-def make_ready(tables: PacketTables, flow_row: int, time: int) -> None:
-    """Let a flow that may send take its turn at its port."""
-    flow = tables.flows[flow_row]
-    if flow.is_ready or flow.is_waiting_for_pace or flow.next >= flow.end:
-        return
-    if flow.allowed_at > time:
-        flow.is_waiting_for_pace = True
-        schedule(tables, flow.allowed_at, PACE, flow_row)
-        return
-    flow.is_ready = True
-    flow.ready_since = time
-    flow.next_ready = NOWHERE
-    queue = tables.queues[flow.port * CLASSES + flow.traffic_class]
-    if queue.last_ready == NOWHERE:
-        queue.first_ready = flow_row
-    else:
-        tables.flows[queue.last_ready].next_ready = flow_row
-    queue.last_ready = flow_row
 
 
 @inlined
@@ -125,15 +53,6 @@ def _random(tables: PacketTables, port_row: int) -> float:
 
 
 @inlined
-def _count_held(tables: PacketTables, port_row: int, time: int) -> None:
-    """Add to the integral of the bytes held, up to a time."""
-    port = tables.ports[port_row]
-    if time > port.counted_at:
-        port.byte_time += float(port.held) * float(time - port.counted_at)
-        port.counted_at = time
-
-
-@inlined
 def _settle(tables: PacketTables, port_row: int, now: int) -> None:
     """Take note of the packets whose last bit has left."""
     port = tables.ports[port_row]
@@ -141,10 +60,10 @@ def _settle(tables: PacketTables, port_row: int, now: int) -> None:
     row = port.first_release
     while row != NOWHERE and tables.releases[row].finish <= now:
         release = tables.releases[row]
-        _count_held(tables, port_row, release.finish)
+        count_held(tables, port_row, release.finish)
         port.held -= release.bytes
         if release.ingress != NOWHERE:
-            _release_ingress(tables, port.source, release.ingress, release.bytes, release.finish)
+            release_ingress(tables, port.source, release.ingress, release.bytes, release.finish)
         port.first_release = release.next
         release.next = clock.first_free_release
         clock.first_free_release = row
@@ -152,76 +71,6 @@ def _settle(tables: PacketTables, port_row: int, now: int) -> None:
         row = port.first_release
     if row == NOWHERE:
         port.last_release = NOWHERE
-
-
-@inlined
-def _release_ingress(tables: PacketTables, node_row: int, ingress_row: int, size: int, time: int) -> None:
-    """Take what has left a node out of what came by one port, and let that go on if there is room."""
-    ingress = tables.ingresses[ingress_row]
-    node = tables.nodes[node_row]
-    from_headroom = min(ingress.headroom, size)
-    ingress.headroom -= from_headroom
-    ingress.bytes -= size - from_headroom
-    if node.shares_buffer:
-        node.shared -= size - from_headroom
-    if ingress.has_paused and ingress.headroom == 0 and ingress.bytes <= _resume_at(tables, node_row):
-        ingress.has_paused = False
-        node.paused -= 1
-        _tell_neighbour(tables, ingress_row, RESUME, time)
-
-
-@inlined
-def _pause_at(tables: PacketTables, node_row: int) -> int:
-    node = tables.nodes[node_row]
-    if node.shares_buffer:
-        return max(node.buffer - node.shared, 0) >> node.threshold_shift
-    return node.pause_at
-
-
-@inlined
-def _resume_at(tables: PacketTables, node_row: int) -> int:
-    node = tables.nodes[node_row]
-    if node.shares_buffer:
-        return max(_pause_at(tables, node_row) - _RESUME_GAP, 0)
-    return node.resume_at
-
-
-@inlined
-def _tell_neighbour(tables: PacketTables, ingress_row: int, kind: int, time: int) -> None:
-    """Send the neighbour that a port comes from a frame that pauses or resumes a class of it."""
-    port_row, traffic_class = ingress_row // CLASSES, ingress_row % CLASSES
-    back = tables.ports[port_row].reverse
-    row = new_packet(tables)
-    packet = tables.packets[row]
-    packet.flow = NOWHERE
-    packet.kind = kind
-    packet.number = port_row * CLASSES + traffic_class
-    packet.bytes = _PAUSE_BYTES
-    packet.traffic_class = 0
-    packet.path = NOWHERE
-    packet.hops = 1
-    packet.port = back
-    packet.arrived_at = time
-    packet.may_be_marked = False
-    _append(tables, back, row)
-    schedule(tables, time, DEPARTURE, back)
-
-
-@inlined
-def _append(tables: PacketTables, port_row: int, row: int) -> None:
-    """Put a packet at the end of its queue."""
-    packet = tables.packets[row]
-    queue = tables.queues[port_row * CLASSES + packet.traffic_class]
-    packet.next = NOWHERE
-    if queue.tail == NOWHERE:
-        queue.head = row
-    else:
-        tables.packets[queue.tail].next = row
-    queue.tail = row
-    queue.bytes += packet.bytes
-    tables.ports[port_row].waiting += 1
-    tables.ports[port_row].held += packet.bytes
-    tables.ports[port_row].highest = max(tables.ports[port_row].highest, tables.ports[port_row].held)
 
 
 @kernel
@@ -331,7 +180,7 @@ def _next_of_flow(tables: PacketTables, port_row: int, traffic_class: int, start
     flow.sent += 1
     flow.sent_bytes += packet.bytes
     port = tables.ports[port_row]
-    _count_held(tables, port_row, start)
+    count_held(tables, port_row, start)
     port.held += packet.bytes
     if flow.pace > 0:
         flow.allowed_at = max(flow.allowed_at, start) + packet.bytes * _SECOND // flow.pace
@@ -378,10 +227,10 @@ def enqueue(tables: PacketTables, port_row: int, row: int, now: int) -> bool:
             packet.ingress = NOWHERE
     if packet.may_be_marked and not port.marks_at_departure:
         _mark(tables, port_row, row, port.held)
-    _count_held(tables, port_row, now)
+    count_held(tables, port_row, now)
     packet.port = port_row
     packet.arrived_at = now
-    _append(tables, port_row, row)
+    append(tables, port_row, row)
     catch_up(tables, port_row, now)
     return True
 
@@ -404,38 +253,21 @@ def _admit_lossless(tables: PacketTables, node_row: int, ingress_row: int, size:
     """
     ingress = tables.ingresses[ingress_row]
     node = tables.nodes[node_row]
-    if ingress.bytes + size > _pause_at(tables, node_row) or ingress.has_paused:
+    if ingress.bytes + size > pause_at(tables, node_row) or ingress.has_paused:
         for port_row in range(node.first_port, node.first_port + node.ports):
             catch_up(tables, port_row, now)
-    above = ingress.bytes + size > _pause_at(tables, node_row)
+    above = ingress.bytes + size > pause_at(tables, node_row)
     if above or ingress.headroom > 0:
         if ingress.headroom + size > node.headroom:
             return False
         ingress.headroom += size
         if not ingress.has_paused:
-            _begin_pause(tables, node_row, ingress_row, now)
+            begin_pause(tables, node_row, ingress_row, now)
         return True
     ingress.bytes += size
     if node.shares_buffer:
         node.shared += size
     return True
-
-
-@inlined
-def _begin_pause(tables: PacketTables, node_row: int, ingress_row: int, now: int) -> None:
-    """Pause the neighbour; from now on each departure is an event, as it must be resumed in time."""
-    ingress = tables.ingresses[ingress_row]
-    node = tables.nodes[node_row]
-    ingress.has_paused = True
-    node.paused += 1
-    if node.paused == 1:
-        for port_row in range(node.first_port, node.first_port + node.ports):
-            row = tables.ports[port_row].first_release
-            while row != NOWHERE:
-                if tables.releases[row].finish > now:
-                    schedule(tables, tables.releases[row].finish, DEPARTURE, port_row)
-                row = tables.releases[row].next
-    _tell_neighbour(tables, ingress_row, PAUSE, now)
 
 
 @inlined
