@@ -218,7 +218,7 @@ def test_a_disk_that_is_full(environment, here, arguments):
 
 
 def test_interrupted(environment, here):
-    """Ctrl-C: status 130, no traceback, nothing half written."""
+    """Ctrl-C while it simulates: status 130, no traceback, nothing half written."""
     settings = ["--set", "run.iterations=1000000", "--json"]
     with subprocess.Popen(
         [sys.executable, "-m", "simnet.cli.main", "run", "own_workload", *settings],
@@ -228,9 +228,13 @@ def test_interrupted(environment, here):
         stderr=subprocess.PIPE,
         text=True,
     ) as runner:
-        time.sleep(3)
+        # Long enough for all modules to be loaded on a machine that is busy.
+        time.sleep(10)
         runner.send_signal(signal.SIGINT)
-        out, err = runner.communicate(timeout=60)
+        try:
+            out, err = runner.communicate(timeout=60)
+        finally:
+            runner.kill()
     assert runner.returncode == 130
     assert (out, err.splitlines()[-1]) == ("", "interrupted")
     assert "Traceback" not in err
