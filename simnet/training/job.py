@@ -135,8 +135,9 @@ def start_job(
         for part in parts.stages:
             members = [grid.rank_of(part.stage, replica, part.inner) for replica in range(grid.data)]
             groups[part.stage, part.inner] = start.group(part.model, np.array(members))
+        step_parts = parts.step(_plans(groups, parts.stages))
         for replica in range(grid.data):
-            steps[replica] = start.step(parts.step(_plans(groups, parts.stages)), replica, stretches)
+            steps[replica] = start.step(step_parts, replica, stretches)
 
         def fastest_s(iterations: Sequence[int]) -> float:  # noqa: ARG001
             return parts.alone_s * float(stretches.slowness.min())
