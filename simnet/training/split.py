@@ -195,10 +195,11 @@ def _pipeline(
     passed_on = [0.0, *crossing, 0.0]
     stages, ready_after, compute_s = [], [], []
     for number, (load, plan) in enumerate(zip(loads, plans, strict=True)):
-        forward, _ = _merged([_forward_piece(load, layer, grid) for layer in range(len(load.model.layers))])
+        reduced = _reduced_bytes(load, grid)
+        forward, _ = _merged([_forward_piece(load, layer, grid, reduced) for layer in range(len(load.model.layers))])
         marks = [_lowest_layer(load.model, stretch.until) for stretch in plan.stretches if _in_step(stretch)]
         backwards = reversed(range(len(load.model.layers)))
-        pieces = [_backward_piece(load, layer, grid, layer in marks) for layer in backwards]
+        pieces = [_backward_piece(load, layer, grid, reduced, layer in marks) for layer in backwards]
         backward, places = _merged(pieces)
         ready_after.append([places[len(pieces) - 1 - layer] for layer in marks])
         stages.append(Stage(tuple(forward), tuple(backward), passed_on[number + 1], passed_on[number]))
@@ -242,22 +243,29 @@ def _samples(load: Workload, grid: Parallelism) -> float:
     return load.batch_size / grid.micro_batches / grid.shared_memory
 
 
-def _forward_piece(load: Workload, layer: int, grid: Parallelism) -> _Piece:
-    return _Piece(_segment(load, layer, grid, float(load.forward_s[layer]), 1.0), ends=False)
+def _reduced_bytes(load: Workload, grid: Parallelism) -> list[float]:
+    """Return what workers that share layers all-reduce after each in one pass of one micro-batch [bytes]."""
+    reduced = [0.0] * len(load.model.layers)
+    if grid.tensor > 1:
+        output = _output_bytes(load)
+        for layer in matrix_layers(load.model):
+            reduced[layer] = grid.all_reduces_per_layer * output[layer] * _samples(load, grid)
+    return reduced
 
 
-def _backward_piece(load: Workload, layer: int, grid: Parallelism, ends: bool) -> _Piece:
+def _forward_piece(load: Workload, layer: int, grid: Parallelism, reduced: Sequence[float]) -> _Piece:
+    return _Piece(_segment(load, layer, grid, float(load.forward_s[layer]), 1.0, reduced[layer]), ends=False)
+
+
+def _backward_piece(load: Workload, layer: int, grid: Parallelism, reduced: Sequence[float], ends: bool) -> _Piece:
     # The backward pass reads and writes what the forward pass does for two gradients: of inputs, and of parameters.
-    return _Piece(_segment(load, layer, grid, float(load.backward_s[layer]), 2.0), ends)
+    return _Piece(_segment(load, layer, grid, float(load.backward_s[layer]), 2.0, reduced[layer]), ends)
 
 
-def _segment(load: Workload, layer: int, grid: Parallelism, seconds: float, accesses: float) -> Segment:
+def _segment(load: Workload, layer: int, grid: Parallelism, seconds: float, accesses: float, reduced: float) -> Segment:
     """Return what one layer costs one worker in one pass of one micro-batch."""
     what: Layer = load.model.layers[layer]
     share = grid.micro_batches * grid.inner
-    reduced = 0.0
-    if grid.tensor > 1 and layer in matrix_layers(load.model):
-        reduced = grid.all_reduces_per_layer * _output_bytes(load)[layer] * _samples(load, grid)
     moved = 0.0
     if grid.shared_memory > 1:
         per_sample = what.memory_bytes - what.parameter_memory_bytes
