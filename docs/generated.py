@@ -6,18 +6,17 @@ written by `with_generated`, and a test holds it in step.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 from simnet.experiment.columns import columns_as_markdown
 from simnet.protocols import FIELDS, PROTOCOLS, resolve, values
+from simnet.protocols.congestion.dcqcn_parameters import PAPER, VENDOR
 from simnet.scenario import scenario_keys, topology_from_text
 from simnet.shipped import shipped_folder
 from simnet.topology import GENERATORS, summary_lines
 from simnet.training.architectures import ARCHITECTURES
-from simnet.units import format_bandwidth, format_duration, format_duration_per_byte, format_size
 from simnet.workload import list_gpus, list_models, list_throughput, model_entry
 
 __all__ = ["GENERATED", "pages", "with_generated"]
@@ -105,11 +104,13 @@ def _plain(value: object) -> str:
 def _protocols() -> str:
     """Return each protocol with every value and its source."""
     parts = []
-    for name in ("ideal", "tcp", "dpdk", "ipoib", "ipoib-connected", "infiniband", "roce"):
+    for name in PROTOCOLS:
         protocol = resolve(name)
+        if protocol.name != name:
+            continue
         native = f" Made for {' or '.join(protocol.link_kinds)} links." if protocol.link_kinds else ""
         rows = [
-            [f"`{FIELDS[value.field].key}`", _quantity(value.field, value.value), value.source]
+            [f"`{FIELDS[value.field].key}`", FIELDS[value.field].written(value.value), value.source]
             for value in values(name)
             if name != "ideal"
         ]
@@ -123,18 +124,13 @@ def _fields() -> str:
     return _table(["key", "kind of value", "meaning"], rows)
 
 
-def _quantity(field: str, value: float | str | bool) -> str:
-    if isinstance(value, (str, bool)):
-        return _plain(value)
-    write: dict[str, Callable[[float], str]] = {
-        "size": format_size,
-        "duration": format_duration,
-        "duration_per_byte": format_duration_per_byte,
-        "bandwidth": format_bandwidth,
-    }
-    if math.isinf(value):
-        return "unlimited"
-    return write.get(FIELDS[field].quantity, lambda number: f"{number:g}")(value)
+def _dcqcn() -> str:
+    rows = [
+        [f"`{field.key}`", field.written(paper.value), paper.source, field.written(vendor.value), vendor.source]
+        for paper, vendor in zip(PAPER, VENDOR, strict=True)
+        for field in [FIELDS[paper.field]]
+    ]
+    return _table(["key", "`dcqcn`", "source", "`dcqcn_vendor`", "source"], rows)
 
 
 # -- workloads and topologies ----------------------------------------------------------------------------------------
@@ -178,6 +174,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "keys": _keys,
     "protocols": _protocols,
     "protocol fields": _fields,
+    "dcqcn": _dcqcn,
     "models": _models,
     "rates": _rates,
     "topologies": _topologies,

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from simnet import __version__
-from simnet.cli import check, collective, run, topology, workload
+from simnet.cli import check, collective, protocol, run, topology, workload
 
 __all__ = ["app"]
 
@@ -25,6 +25,7 @@ app.command("run")(run.run)
 app.command("check")(check.check)
 app.command("schema")(check.schema)
 app.command("collective")(collective.collective)
+app.add_typer(protocol.app, name="protocol")
 app.add_typer(topology.app, name="topology")
 app.add_typer(workload.app, name="workload")
 

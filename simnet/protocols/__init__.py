@@ -1,17 +1,12 @@
-"""What transports cost: one module a family, each value with its source beside it."""
+"""What transports cost and how they behave: one module a family, each value with its source beside it."""
 
 from __future__ import annotations
 
 from simnet.protocols.defaults import Default, Definition
-from simnet.protocols.flow_protocol import (
-    FIELDS,
-    FlowProtocol,
-    ProtocolField,
-    message_time_s,
-    wire_bytes,
-    with_no_overheads,
-)
+from simnet.protocols.fields import FIELDS, ProtocolField
+from simnet.protocols.flow_protocol import FlowProtocol, message_time_s, wire_bytes, with_no_overheads
 from simnet.protocols.registry import PROTOCOLS, ProtocolValue, mismatch, resolve, values
+from simnet.protocols.transport import Transport
 
 __all__ = [
     "FIELDS",
@@ -21,6 +16,7 @@ __all__ = [
     "FlowProtocol",
     "ProtocolField",
     "ProtocolValue",
+    "Transport",
     "message_time_s",
     "mismatch",
     "resolve",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-__all__ = ["Default", "Definition", "Framing", "Value"]
+__all__ = ["Default", "Definition", "Framing", "Value", "changed"]
 
 Value = float | str | bool
 
@@ -20,7 +20,7 @@ class Default:
     Parameters
     ----------
     field : str
-        Name of a field of `simnet.protocols.FlowProtocol`.
+        Name of a field of `simnet.protocols.FlowProtocol` or its `simnet.protocols.Transport`.
     value : float, str or bool
         In the unit of the field.
     source : str
@@ -46,7 +46,7 @@ class Definition:
     framing_source : str
         Where the sizes of the headers are from.
     defaults : tuple of Default
-        Every field but payload and header.
+        Every field that has a meaning for it, but payload and header; the others are those of an ideal network.
     """
 
     name: str
@@ -55,3 +55,8 @@ class Definition:
     framing: Framing
     framing_source: str
     defaults: tuple[Default, ...]
+
+
+def changed(defaults: Iterable[Default], *changes: Default) -> tuple[Default, ...]:
+    """Return defaults with some of them changed, or added."""
+    return tuple({default.field: default for default in (*defaults, *changes)}.values())

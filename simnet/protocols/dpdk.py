@@ -6,16 +6,17 @@ system calls and wake-ups. What stays is a core for each connection's packets, h
 
 from __future__ import annotations
 
-from simnet.protocols.defaults import Default, Definition
+from simnet.protocols.defaults import Default, Definition, changed
 from simnet.protocols.tcp import (
     CORES,
     ETHERNET_FORWARDING,
     ETHERNET_MTU,
     TCP,
+    TCP_BEHAVIOUR,
     TCP_IP_HEADER_BYTES,
     ethernet_tcp_framing,
 )
-from simnet.units import GIGABIT_PER_S, MICROSECOND
+from simnet.units import GIGABIT_PER_S, MEBIBYTE, MICROSECOND, MILLISECOND
 
 __all__ = ["DPDK"]
 
@@ -28,6 +29,37 @@ _ONE_WAY = (
 )
 _COPIES = (
     "one copy between the application's buffers and those of the stack, as socket-like interfaces need (F-Stack, mTCP)"
+)
+
+_BEHAVIOUR = changed(
+    TCP_BEHAVIOUR,
+    Default("congestion_control", "cubic", "F-Stack's (config.ini, freebsd.net.inet.tcp.cc.algorithm)"),
+    Default(
+        "initial_window_packets",
+        10.0,
+        "RFC 6928; FreeBSD net.inet.tcp.initcwnd_segments, which F-Stack is made of. mTCP begins with 2",
+    ),
+    Default(
+        "window_bytes",
+        1.0 * MEBIBYTE,
+        "chosen: enough for 100 Gbit/s at 84 us. F-Stack begins with 8 KiB and grows to 16 MiB, TAS has 8 KiB",
+    ),
+    Default(
+        "acknowledge_every",
+        1.0,
+        "chosen: a stack that polls need not wait; F-Stack can (delayed_ack = 1 in config.ini)",
+    ),
+    Default("acknowledge_delay_s", 0.0, "nothing to wait for"),
+    Default(
+        "minimum_timeout_s",
+        1 * MILLISECOND,
+        "between TAS (4 intervals of 2 round trips, at least 50 us each) and F-Stack (a tick of 10 ms); mTCP ticks at "
+        "1 ms",
+    ),
+    Default("initial_timeout_s", 500 * MILLISECOND, "mTCP (tcp_in.h)"),
+    Default(
+        "connection_memory_bytes", 2.0 * MEBIBYTE, "a buffer of 1 MiB each way, set aside when a connection is opened"
+    ),
 )
 
 DPDK = Definition(
@@ -67,5 +99,6 @@ DPDK = Definition(
         Default("connection_setup_round_trips", 1.0, "SYN, SYN-ACK, then data with the ACK (RFC 9293, section 3.5)"),
         ETHERNET_FORWARDING,
         Default("divisible", False, "elements are whole"),
+        *_BEHAVIOUR,
     ),
 )

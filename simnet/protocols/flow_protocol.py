@@ -1,4 +1,4 @@
-"""What a transport costs at the flow level, and the formulas that follow from it alone.
+"""What a transport costs, and the formulas that follow from it alone.
 
 The cost of one message of S bytes follows LogGP with overheads (A. Alexandrov et al., "LogGP: incorporating long
 messages into the LogP model", SPAA 1995): sender overhead, the flow itself, latency, receiver overhead. Overheads per
@@ -9,21 +9,22 @@ its rate: `connection_cap_bytes_per_s` is what one core does, the host capacitie
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["FIELDS", "FlowProtocol", "ProtocolField", "message_time_s", "wire_bytes", "with_no_overheads"]
+from simnet.protocols.transport import Transport
+
+__all__ = ["FlowProtocol", "message_time_s", "wire_bytes", "with_no_overheads"]
 
 
 @dataclass(frozen=True)
 class FlowProtocol:
-    """A transport as the flow-level fabric sees it. As it stands without arguments it costs nothing at all.
+    """A transport: what it costs, and in `transport` how it behaves. Without arguments it costs nothing at all.
 
-    `FIELDS` describes each field: its unit, its name in a scenario, what it means.
+    `simnet.protocols.FIELDS` describes each field: its unit, its name in a scenario, what it means.
     """
 
     name: str = "ideal"
@@ -48,151 +49,7 @@ class FlowProtocol:
     forwarding: Literal["cut_through", "store_and_forward"] = "cut_through"
     divisible: bool = False
     link_kinds: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ProtocolField:
-    """One field of a `FlowProtocol` that a scenario may set.
-
-    Parameters
-    ----------
-    name : str
-        Of the field.
-    key : str
-        In a scenario, where the unit stands with the value.
-    quantity : {"size", "duration", "duration_per_byte", "bandwidth", "count", "choice", "flag"}
-        What kind of value it takes.
-    unit : str
-        Of the field; empty where it has none.
-    meaning : str
-    least : float
-        The smallest number that makes sense; `above` says whether the number has to be larger.
-    above : bool
-    choices : tuple of str
-        What a choice may be.
-    """
-
-    name: str
-    key: str
-    quantity: Literal["size", "duration", "duration_per_byte", "bandwidth", "count", "choice", "flag"]
-    unit: str
-    meaning: str
-    least: float = 0.0
-    above: bool = False
-    choices: tuple[str, ...] = ()
-
-
-FIELDS = MappingProxyType(
-    {
-        field.name: field
-        for field in (
-            ProtocolField(
-                "mtu_bytes",
-                "mtu",
-                "size",
-                "bytes",
-                "largest packet that the protocol hands to its link layer",
-                above=True,
-            ),
-            ProtocolField("payload_bytes", "payload", "size", "bytes", "data of the user in a full packet", above=True),
-            ProtocolField(
-                "header_bytes",
-                "header",
-                "size",
-                "bytes",
-                "everything else that a packet takes of a wire, gaps included",
-            ),
-            ProtocolField("send_overhead_s", "send_overhead", "duration", "s", "work of the sender for each message"),
-            ProtocolField(
-                "receive_overhead_s", "receive_overhead", "duration", "s", "work of the receiver for each message"
-            ),
-            ProtocolField(
-                "send_overhead_s_per_byte",
-                "send_overhead_per_byte",
-                "duration_per_byte",
-                "s/byte",
-                "work of the sender for each of the first bytes, before the flow begins",
-            ),
-            ProtocolField(
-                "receive_overhead_s_per_byte",
-                "receive_overhead_per_byte",
-                "duration_per_byte",
-                "s/byte",
-                "work of the receiver for each of as many bytes, after the flow has arrived",
-            ),
-            ProtocolField(
-                "pipeline_bytes",
-                "pipeline",
-                "size",
-                "bytes",
-                "how many bytes of a message these are; the work for the rest overlaps with the flow",
-            ),
-            ProtocolField("latency_s", "latency", "duration", "s", "one way, besides links, switches and overheads"),
-            ProtocolField(
-                "connection_cap_bytes_per_s",
-                "connection_cap",
-                "bandwidth",
-                "bytes/s",
-                "the most that one connection carries",
-                above=True,
-            ),
-            ProtocolField(
-                "host_send_capacity_bytes_per_s",
-                "host_send_capacity",
-                "bandwidth",
-                "bytes/s",
-                "the most that all connections of a host send together",
-                above=True,
-            ),
-            ProtocolField(
-                "host_receive_capacity_bytes_per_s",
-                "host_receive_capacity",
-                "bandwidth",
-                "bytes/s",
-                "the most that all connections of a host receive together",
-                above=True,
-            ),
-            ProtocolField(
-                "copies_send",
-                "copies_send",
-                "count",
-                "",
-                "copies in the sender's memory; each moves a byte twice, read and write",
-            ),
-            ProtocolField("copies_receive", "copies_receive", "count", "", "copies in the receiver's memory"),
-            ProtocolField(
-                "connection",
-                "connection",
-                "choice",
-                "",
-                "one connection for all messages of a pair, opened at first use, or a new one for each",
-                choices=("persistent", "per_message"),
-            ),
-            ProtocolField(
-                "connection_setup_s", "connection_setup", "duration", "s", "work of both hosts to open a connection"
-            ),
-            ProtocolField(
-                "connection_setup_round_trips",
-                "connection_setup_round_trips",
-                "count",
-                "",
-                "round trips on the path before the first byte can leave",
-            ),
-            ProtocolField(
-                "forwarding",
-                "forwarding",
-                "choice",
-                "",
-                "switches pass a packet on as it comes in, or when they have all of it",
-                choices=("cut_through", "store_and_forward"),
-            ),
-            ProtocolField(
-                "divisible", "divisible", "flag", "", "cut buffers into exactly equal parts, as closed forms assume"
-            ),
-        )
-    }
-)
-"""The fields that a scenario may set, by name, in the order in which they are shown."""
+    transport: Transport = field(default_factory=Transport)
 
 
 def wire_bytes(protocol: FlowProtocol, message_bytes: ArrayLike) -> NDArray[np.float64]:

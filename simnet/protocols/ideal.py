@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from simnet.protocols.defaults import Default, Definition
-from simnet.protocols.flow_protocol import FIELDS, FlowProtocol
+from simnet.protocols.fields import FIELDS
+from simnet.protocols.flow_protocol import FlowProtocol
 
 __all__ = ["IDEAL"]
 
@@ -18,8 +19,9 @@ IDEAL = Definition(
     framing=lambda mtu: (mtu, 0.0),
     framing_source="by definition",
     defaults=tuple(
-        Default(field, getattr(_NOTHING, field), "by definition: no packets" if value == math.inf else "by definition")
-        for field, value in ((field, getattr(_NOTHING, field)) for field in FIELDS)
-        if field not in ("payload_bytes", "header_bytes")
+        Default(field.name, value, "by definition: unlimited" if value == math.inf else "by definition")
+        for field, value in ((field, field.of(_NOTHING)) for field in FIELDS.values())
+        if field.name not in ("payload_bytes", "header_bytes")
+        and (field.quantity == "choice" or not field.of_transport)
     ),
 )

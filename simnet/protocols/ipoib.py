@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 
-from simnet.protocols.defaults import Default, Definition
-from simnet.protocols.tcp import COPIES, CORES, TCP_IP_HEADER_BYTES
+from simnet.protocols.defaults import Default, Definition, changed
+from simnet.protocols.rdma import CREDITS
+from simnet.protocols.tcp import COPIES, CORES, TCP_BEHAVIOUR, TCP_IP_HEADER_BYTES
 from simnet.units import GIGABIT_PER_S, KIBIBYTE, MICROSECOND, NANOSECOND
 
 __all__ = ["IPOIB_CONNECTED", "IPOIB_DATAGRAM"]
@@ -68,6 +69,7 @@ _SHARED = (
         f"{CORES} cores at what one connection gets, 83.6 Gbit/s: ten processes together were measured to get over 80 "
         "(open-mpi/ompi issue 9087, ConnectX-4). Connected mode does not scale better (Cornelis CN5000 tuning guide)",
     ),
+    *changed(TCP_BEHAVIOUR, CREDITS),
 )
 
 IPOIB_DATAGRAM = Definition(
@@ -93,7 +95,14 @@ IPOIB_DATAGRAM = Definition(
             "20.9 Gbit/s (qperf tcp_bw on one connection, P. Stine). About 20 on ConnectX-4 at 100 Gbit/s "
             "(open-mpi/ompi issue 9087), 14 with MPI on ConnectX-3 (IMB PingPong of 4 MiB, jebtang/RDMA-Experiment)",
         ),
-        *_SHARED,
+        *changed(
+            _SHARED,
+            Default(
+                "acknowledgement_bytes",
+                float(TCP_IP_HEADER_BYTES + _ENCAPSULATION_BYTES + _DATAGRAM_BYTES),
+                "a segment without data: the header of any other",
+            ),
+        ),
     ),
 )
 
@@ -119,6 +128,16 @@ IPOIB_CONNECTED = Definition(
             f"share of adapters and buses {_ONE_WAY}; connected mode adds about 5 % (AUR package ipoibmodemtu)",
         ),
         Default("connection_cap_bytes_per_s", 1.2 * _CONNECTION_RATE, _FEWER_PACKETS),
-        *_SHARED,
+        *changed(
+            _SHARED,
+            Default(
+                "acknowledgement_bytes",
+                float(TCP_IP_HEADER_BYTES + _ENCAPSULATION_BYTES + _RELIABLE_BYTES),
+                "a segment without data: the header of any other, in one packet",
+            ),
+            Default(
+                "initial_window_packets", 10.0, "RFC 6928; Linux TCP_INIT_CWND. Here 640 KiB: it begins at full rate"
+            ),
+        ),
     ),
 )

@@ -9,18 +9,38 @@ from types import MappingProxyType
 from typing import Any
 
 from simnet.errors import InputError, Problem, nearest
-from simnet.protocols.defaults import Definition, Value
+from simnet.protocols.best_effort import BEST_EFFORT
+from simnet.protocols.congestion.dcqcn_parameters import VENDOR
+from simnet.protocols.defaults import Definition, Value, changed
 from simnet.protocols.dpdk import DPDK
-from simnet.protocols.flow_protocol import FIELDS, FlowProtocol, ProtocolField
+from simnet.protocols.fields import FIELDS, ProtocolField
+from simnet.protocols.flow_protocol import FlowProtocol
 from simnet.protocols.ideal import IDEAL
 from simnet.protocols.ipoib import IPOIB_CONNECTED, IPOIB_DATAGRAM
-from simnet.protocols.rdma import INFINIBAND, ROCE
-from simnet.protocols.tcp import TCP
+from simnet.protocols.rdma import INFINIBAND, IRN, ROCE, ROCE_LOSSY
+from simnet.protocols.tcp import DCTCP, TCP, TCP_RENO
+from simnet.protocols.transport import Transport
 
 __all__ = ["PROTOCOLS", "ProtocolValue", "mismatch", "resolve", "values"]
 
 _DEFINITIONS = MappingProxyType(
-    {one.name: one for one in (IDEAL, TCP, DPDK, IPOIB_DATAGRAM, IPOIB_CONNECTED, INFINIBAND, ROCE)}
+    {
+        one.name: one
+        for one in (
+            IDEAL,
+            TCP,
+            TCP_RENO,
+            DCTCP,
+            DPDK,
+            IPOIB_DATAGRAM,
+            IPOIB_CONNECTED,
+            INFINIBAND,
+            ROCE,
+            ROCE_LOSSY,
+            IRN,
+            BEST_EFFORT,
+        )
+    }
 )
 _ALIASES = MappingProxyType({"ipoib-datagram": "ipoib"})
 _INSIDE_A_HOST = frozenset({"nvlink", "pcie", "upi"})
@@ -76,16 +96,27 @@ def resolve(name: str, overrides: Mapping[str, Value] | None = None, link_kinds:
     if problems:
         raise InputError(problems)
     chosen: dict[str, Any] = {default.field: default.value for default in definition.defaults} | given
+    if chosen.get("congestion_control") == "dcqcn_vendor":
+        chosen = {default.field: default.value for default in changed(definition.defaults, *VENDOR)} | given
     payload, header = definition.framing(float(chosen["mtu_bytes"]))
     chosen = {"payload_bytes": payload, "header_bytes": header} | chosen
     if chosen["payload_bytes"] <= 0:
         hint = f"{definition.name} has {header:g} B of headers"
         raise InputError(Problem(f"an MTU of {chosen['mtu_bytes']:g} B leaves no payload", hint, ("mtu_bytes",)))
-    return FlowProtocol(name=definition.name, summary=definition.summary, link_kinds=definition.link_kinds, **chosen)
+    behaviour = {field: chosen.pop(field) for field in list(chosen) if FIELDS[field].of_transport}
+    return FlowProtocol(
+        name=definition.name,
+        summary=definition.summary,
+        link_kinds=definition.link_kinds,
+        transport=Transport(**behaviour),
+        **chosen,
+    )
 
 
 def values(name: str, link_kinds: Iterable[str] = ()) -> tuple[ProtocolValue, ...]:
     """Return every value of a protocol with its unit and source, in the order of `simnet.protocols.FIELDS`.
+
+    A field that has no meaning for the protocol is not among them.
 
     Raises
     ------
@@ -97,8 +128,9 @@ def values(name: str, link_kinds: Iterable[str] = ()) -> tuple[ProtocolValue, ..
     sources = {default.field: default.source for default in definition.defaults}
     sources |= dict.fromkeys(("payload_bytes", "header_bytes"), definition.framing_source)
     return tuple(
-        ProtocolValue(field.name, getattr(protocol, field.name), field.unit, sources[field.name])
+        ProtocolValue(field.name, field.of(protocol), field.unit, sources[field.name])
         for field in FIELDS.values()
+        if field.name in sources
     )
 
 
@@ -149,13 +181,13 @@ def _problems(name: str, value: object) -> list[Problem]:
     else:
         fine, wanted = _is_number(field, value), f"it is a number {'above' if field.above else 'of at least'} "
         wanted += f"{field.least:g}{' ' if field.unit else ''}{field.unit}"
+        wanted += f" and at most {field.most:g}" if math.isfinite(field.most) else ""
     return [] if fine else [Problem(f"{field.key} cannot be {value!r}", wanted, (name,))]
 
 
 def _is_number(field: ProtocolField, value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
         return False
-    # Only a limit, or the size of what is not cut, may be infinite; a time or a count may not.
-    if math.isinf(value) and field.quantity != "bandwidth" and field.name not in ("mtu_bytes", "payload_bytes"):
+    if math.isinf(value) and not field.unlimited:
         return False
-    return value > field.least if field.above else value >= field.least
+    return (value > field.least if field.above else value >= field.least) and value <= field.most

@@ -7,16 +7,22 @@ worth; a host has several.
 
 from __future__ import annotations
 
-from simnet.protocols.defaults import Default, Definition
-from simnet.units import GIGABIT_PER_S, KIBIBYTE, MICROSECOND
+from dataclasses import replace
+
+from simnet.protocols.defaults import Default, Definition, changed
+from simnet.units import GIGABIT_PER_S, KIBIBYTE, MEBIBYTE, MICROSECOND, MILLISECOND
 
 __all__ = [
     "COPIES",
     "CORES",
+    "DCTCP",
     "ETHERNET_FORWARDING",
     "ETHERNET_MTU",
+    "ONE_PATH",
     "TCP",
+    "TCP_BEHAVIOUR",
     "TCP_IP_HEADER_BYTES",
+    "TCP_RENO",
     "ethernet_tcp_framing",
 ]
 
@@ -37,6 +43,39 @@ ETHERNET_FORWARDING = Default(
     "Switching Modes); Juniper QFX stores and forwards, which takes 0.12 us a hop for 1538 B at 100 Gbit/s",
 )
 COPIES = "one copy between the buffers of application and kernel (Cai et al., SIGCOMM 2021, section 3.1)"
+
+ONE_PATH = Default("spraying", False, "switches choose a path by a hash of addresses and ports (RFC 2992)")
+
+TCP_BEHAVIOUR = (
+    Default("reliability", "sack", "selective acknowledgements are on (RFC 2018, 6675; Linux tcp_sack)"),
+    Default("congestion_control", "cubic", "the default of Linux since 2.6.19 (RFC 9438)"),
+    Default("link_flow_control", "none", "switches drop what they cannot hold"),
+    ONE_PATH,
+    Default("initial_window_packets", 10.0, "RFC 6928; Linux TCP_INIT_CWND"),
+    Default(
+        "window_bytes",
+        3.0 * MEBIBYTE,
+        "half of the largest receive buffer, tcp_rmem[2] of 6 MiB (Linux ip-sysctl.rst; 32 MiB in the newest); the "
+        "rest is for what the kernel keeps of each packet (tcp_adv_win_scale)",
+    ),
+    Default("acknowledge_every", 2.0, "every second full segment (RFC 9293, section 3.8.6.3)"),
+    Default("acknowledge_delay_s", 40 * MILLISECOND, "Linux TCP_DELACK_MIN, which holds where round trips are short"),
+    Default("acknowledgement_bytes", 90.0, "a segment without data: the header of any other, 52, and 38 of Ethernet"),
+    Default("slow_start_after_idle", True, "RFC 2861; Linux tcp_slow_start_after_idle (ip-sysctl.rst)"),
+    Default("reorder_packets", 3.0, "RFC 5681, 6675; Linux TCP_FASTRETRANS_THRESH"),
+    Default("minimum_timeout_s", 200 * MILLISECOND, "Linux TCP_RTO_MIN; RFC 6298 asks for 1 s"),
+    Default("initial_timeout_s", 1.0, "RFC 6298; Linux TCP_TIMEOUT_INIT"),
+    Default("maximum_timeout_s", 120.0, "Linux TCP_RTO_MAX"),
+    Default("tail_loss_probe", True, "RFC 8985, section 7; on in Linux (tcp_early_retrans)"),
+    Default("connections_per_pair", 1.0, "NCCL_SOCKET_NTHREADS times NCCL_NSOCKS_PERTHREAD, 1 by default; AWS 16"),
+    Default(
+        "connection_memory_bytes",
+        147456.0,
+        "what a socket may hold before buffers grow: 131072 to receive and 16384 to send (Linux tcp_rmem[1], "
+        "tcp_wmem[1])",
+    ),
+)
+"""What Linux does, on any link."""
 
 _ONE_WAY = (
     "of 9 us one way, as MPI ping-pong over kernel TCP shows up to 512 B (7.9 to 10.5 us: IMB PingPong, "
@@ -107,5 +146,37 @@ TCP = Definition(
         Default("connection_setup_round_trips", 1.0, "SYN, SYN-ACK, then data with the ACK (RFC 9293, section 3.5)"),
         ETHERNET_FORWARDING,
         Default("divisible", False, "elements are whole"),
+        *TCP_BEHAVIOUR,
+    ),
+)
+
+TCP_RENO = replace(
+    TCP,
+    name="tcp-reno",
+    summary="kernel TCP over Ethernet with Reno's congestion control instead of CUBIC's",
+    defaults=changed(
+        TCP.defaults, Default("congestion_control", "reno", "by name (RFC 5681, 6582); Linux tcp_congestion_control")
+    ),
+)
+
+# 65 packets of 1538 B at 10 Gbit/s are 80 us; one more is 81.2.
+_MARK_S = 80 * MICROSECOND
+_MARK_SOURCE = (
+    "65 packets at 10 Gbit/s (M. Alizadeh et al., SIGCOMM 2010, from memory), as the time that the link needs for it; "
+    "20 packets at 1 Gbit/s, which are 246 us"
+)
+
+DCTCP = replace(
+    TCP,
+    name="dctcp",
+    summary="kernel TCP over Ethernet with DCTCP: switches mark, senders slow down by how much was marked",
+    link_kinds=("ethernet",),
+    defaults=changed(
+        TCP.defaults,
+        Default("congestion_control", "dctcp", "by name (RFC 8257)"),
+        Default("mark_from_s", _MARK_S, _MARK_SOURCE),
+        Default("mark_all_s", _MARK_S, "one threshold: all or none (RFC 8257, section 3.1)"),
+        Default("most_marked", 1.0, "one threshold: all or none (RFC 8257, section 3.1)"),
+        Default("marks_at_departure", False, "by the queue that a packet finds (M. Alizadeh et al., SIGCOMM 2010)"),
     ),
 )

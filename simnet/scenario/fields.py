@@ -115,16 +115,25 @@ class Whole:
         return {"type": "integer", "minimum": self.minimum, "maximum": self.maximum}
 
 
+UNLIMITED = "unlimited"
+
+
 @dataclass(frozen=True)
 class Real:
-    """A finite number; `above` excludes the bound, `minimum` and `maximum` include theirs."""
+    """A finite number; `above` excludes the bound, `minimum` and `maximum` include theirs.
+
+    With `limit` it is a cap: the word ``unlimited`` is read as infinity.
+    """
 
     minimum: float | None = None
     above: float | None = None
     maximum: float | None = None
+    limit: bool = False
 
     def check(self, value: object) -> float:
         """Return the number as a float or refuse it."""
+        if self.limit and value == UNLIMITED:
+            return math.inf
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             refuse(f"is {shown(value)}", self._wanted())
         try:
@@ -147,14 +156,20 @@ class Real:
             for word, bound in (("of at least", self.minimum), ("above", self.above), ("at most", self.maximum))
             if bound is not None
         ]
-        return " ".join(["a number", " and ".join(bounds), "is wanted"]).replace("  ", " ")
+        also = f", or {UNLIMITED!r}" if self.limit else ""
+        return " ".join(["a number", " and ".join(bounds), "is wanted"]).replace("  ", " ") + also
+
+    def write(self, number: float) -> float | str:
+        """Return what is read back as the very same number."""
+        return UNLIMITED if self.limit and math.isinf(number) else number
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema_of(self.check)
+        return core_schema_of(self.check, self.write)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         bounds = {"minimum": self.minimum, "exclusiveMinimum": self.above, "maximum": self.maximum}
-        return {"type": "number"} | {word: bound for word, bound in bounds.items() if bound is not None}
+        number = {"type": "number"} | {word: bound for word, bound in bounds.items() if bound is not None}
+        return {"anyOf": [number, {"const": UNLIMITED}]} if self.limit else number
 
 
 @dataclass(frozen=True)
@@ -182,8 +197,6 @@ _DIMENSIONS = {
         "1 s/B",
     ),
 }
-
-UNLIMITED = "unlimited"
 
 
 @dataclass(frozen=True)

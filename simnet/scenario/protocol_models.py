@@ -16,10 +16,7 @@ from simnet.scenario.sections import Choice, NotKnownError, Section
 
 __all__ = ["ProtocolSpec", "protocol_data", "protocol_overrides"]
 
-MOST_COPIES = 1e6  # of every count, so that nothing overflows
-
-# A bandwidth is a cap, and what is not cut into packets has no largest one.
-_MAY_BE_UNLIMITED = ("mtu_bytes", "payload_bytes")
+MOST = 1e6  # of every count, so that nothing overflows
 
 
 def _annotation(field: ProtocolField) -> Any:
@@ -30,10 +27,9 @@ def _annotation(field: ProtocolField) -> Any:
             return Annotated[str, Word(field.choices)]
         case "count":
             bounds = {"above": field.least} if field.above else {"minimum": field.least}
-            return Annotated[float, Real(**bounds, maximum=MOST_COPIES)]
+            return Annotated[float, Real(**bounds, maximum=min(field.most, MOST), limit=field.unlimited)]
     dimension = field.quantity.replace("_", " ")
-    limit = dimension == "bandwidth" or field.name in _MAY_BE_UNLIMITED
-    return Annotated[float, Quantity(dimension, positive=field.above, limit=limit)]
+    return Annotated[float, Quantity(dimension, positive=field.above, limit=field.unlimited)]
 
 
 _OVERRIDES = create_model(
@@ -76,6 +72,6 @@ def protocol_overrides(spec: ProtocolSpec) -> tuple[dict[str, Any], bool]:
 
 def protocol_data(spec: ProtocolSpec, protocol: FlowProtocol) -> dict[str, Any]:
     """Return the specification of a protocol with every value that it has, as plain data."""
-    options = {field.key: getattr(protocol, field.name) for field in FIELDS.values()}
+    options = {field.key: field.of(protocol) for field in FIELDS.values()}
     made = _OVERRIDES.model_construct(**options)
     return {spec.name: made.model_dump()}

@@ -8,9 +8,13 @@ from dataclasses import fields
 import pytest
 
 from simnet.errors import InputError
-from simnet.protocols import FIELDS, PROTOCOLS, FlowProtocol, mismatch, resolve, values
+from simnet.protocols import FIELDS, PROTOCOLS, FlowProtocol, Transport, mismatch, resolve, values
+from simnet.protocols.congestion.dcqcn_parameters import PAPER, VENDOR
+from simnet.units import GIGABIT_PER_S
 
-NOT_SETTABLE = {"name", "summary", "link_kinds"}
+NOT_SETTABLE = {"name", "summary", "link_kinds", "transport"}
+COSTS = [name for name, field in FIELDS.items() if not field.of_transport]
+DCQCN = {default.field for default in PAPER}
 
 
 def problems_of(name: str, overrides: dict | None = None) -> list[str]:
@@ -21,7 +25,8 @@ def problems_of(name: str, overrides: dict | None = None) -> list[str]:
 
 def test_the_names_that_scenarios_use():
     assert set(PROTOCOLS) == {
-        "ideal", "tcp", "dpdk", "ipoib", "ipoib-datagram", "ipoib-connected", "infiniband", "roce", "rdma",
+        "ideal", "tcp", "tcp-reno", "dctcp", "dpdk", "ipoib", "ipoib-datagram", "ipoib-connected", "infiniband", "roce",
+        "roce-lossy", "irn", "best-effort", "rdma",
     }  # fmt: skip
 
 
@@ -36,7 +41,9 @@ def test_rdma_is_what_the_links_are():
 
 
 def test_every_field_is_described_once():
-    assert {field.name for field in fields(FlowProtocol)} - NOT_SETTABLE == set(FIELDS)
+    described = {field.name for field in (*fields(FlowProtocol), *fields(Transport))}
+    assert described - NOT_SETTABLE == set(FIELDS)
+    assert {name for name, field in FIELDS.items() if field.of_transport} == {field.name for field in fields(Transport)}
     assert len({field.key for field in FIELDS.values()}) == len(FIELDS)
     for field in FIELDS.values():
         unit = {"size": "bytes", "duration": "s", "duration_per_byte": "s/byte", "bandwidth": "bytes/s"}
@@ -47,11 +54,13 @@ def test_every_field_is_described_once():
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_value_has_a_source(name):
-    """All fields, in order, each as resolved and with something to say about where it is from."""
+    """All costs and all that has a meaning, in order, each as resolved, each with a source."""
     protocol, shown = resolve(name), values(name)
-    assert [value.field for value in shown] == list(FIELDS)
+    named = [value.field for value in shown]
+    assert named == [field for field in FIELDS if field in named]
+    assert {*COSTS, "reliability", "congestion_control", "link_flow_control"} <= set(named)
     for value in shown:
-        assert value.value == getattr(protocol, value.field)
+        assert value.value == FIELDS[value.field].of(protocol)
         assert value.unit == FIELDS[value.field].unit
         assert len(value.source) >= len("by definition")
 
@@ -59,15 +68,28 @@ def test_every_value_has_a_source(name):
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_defaults_pass_their_own_checks(name):
     protocol = resolve(name)
-    overrides = {field: getattr(protocol, field) for field in FIELDS}
+    overrides = {name: field.of(protocol) for name, field in FIELDS.items()}
     assert resolve(name, overrides) == protocol
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_what_has_no_meaning_is_left_out(name):
+    """What is not shown is as in an ideal network: no DCQCN in TCP, no loss budget where what is lost is sent again."""
+    transport, shown = resolve(name).transport, {value.field for value in values(name)}
+    for field in fields(Transport):
+        assert field.name in shown or getattr(transport, field.name) == getattr(Transport(), field.name)
+    assert ("loss_budget" in shown) == (transport.reliability == "best_effort")
+    assert ("few_packets" in shown) == (name == "irn")
+    assert ("tail_loss_probe" in shown) == (transport.reliability == "sack")
+    assert (shown >= DCQCN) == (transport.reliability != "sack" and "infiniband" not in name and name != "ideal")
 
 
 def test_ideal_is_a_protocol_without_any_cost():
     ideal = resolve("ideal")
-    assert {field: getattr(ideal, field) for field in FIELDS} == {
-        field: getattr(FlowProtocol(), field) for field in FIELDS
+    assert {name: field.of(ideal) for name, field in FIELDS.items()} == {
+        name: field.of(FlowProtocol()) for name, field in FIELDS.items()
     }
+    assert ideal.transport == Transport()
 
 
 @pytest.mark.parametrize(
@@ -100,6 +122,42 @@ def test_an_override_replaces_one_value():
     assert protocol.send_overhead_s == resolve("tcp").send_overhead_s
 
 
+def test_an_override_reaches_the_transport():
+    protocol = resolve("tcp", {"initial_window_packets": 20.0, "minimum_timeout_s": 0.005, "latency_s": 0.0})
+    assert (protocol.transport.initial_window_packets, protocol.transport.minimum_timeout_s) == (20.0, 0.005)
+    assert protocol.latency_s == 0
+    assert protocol.transport.acknowledge_every == resolve("tcp").transport.acknowledge_every
+
+
+def test_variants_differ_in_what_they_are_named_for():
+    def differing(one: str, other: str) -> set[str]:
+        return {name for name, field in FIELDS.items() if field.of(resolve(one)) != field.of(resolve(other))}
+
+    assert differing("tcp", "tcp-reno") == {"congestion_control"}
+    assert differing("tcp", "dctcp") == {"congestion_control", "mark_from_s", "mark_all_s"}
+    assert differing("roce", "roce-lossy") == {"link_flow_control"}
+
+
+def test_dctcp_marks_behind_65_packets_at_10_gbit_per_s():
+    """80 us: more than 65 packets of 1538 B, less than 66."""
+    mark_from_s = resolve("dctcp").transport.mark_from_s
+    assert 65 < mark_from_s * 10 * GIGABIT_PER_S / 1538 < 66
+
+
+def test_dcqcn_has_the_numbers_of_its_paper_unless_it_is_the_vendors():
+    for default in PAPER:
+        assert getattr(Transport(), default.field) == pytest.approx(default.value, rel=1e-12)
+    paper = resolve("roce", {"congestion_control": "dcqcn"}).transport
+    assert {default.field: getattr(paper, default.field) for default in PAPER} == {
+        default.field: default.value for default in PAPER
+    }
+    for name in ("roce", "tcp"):
+        vendor = resolve(name, {"congestion_control": "dcqcn_vendor", "recovery_steps": 3.0}).transport
+        expected = {default.field: default.value for default in VENDOR} | {"recovery_steps": 3.0}
+        assert {field: getattr(vendor, field) for field in expected} == expected
+    assert [default.field for default in VENDOR] == [default.field for default in PAPER]
+
+
 def test_an_unknown_name_is_refused_with_the_nearest():
     assert problems_of("ipib") == ["there is no protocol 'ipib', did you mean 'ipoib'?"]
     with pytest.raises(InputError, match="there is no protocol 'tpc', did you mean 'tcp'"):
@@ -116,6 +174,9 @@ def test_all_wrong_overrides_are_reported_at_once():
         "connection": "sometimes",
         "divisible": 1,
         "copies_send": True,
+        "most_marked": 1.5,
+        "acknowledge_every": 0.0,
+        "reliability": "some",
     }
     assert problems_of("tcp", wrong) == [
         "a protocol has no 'latency', did you mean 'latency_s'?",
@@ -126,6 +187,9 @@ def test_all_wrong_overrides_are_reported_at_once():
         "connection cannot be 'sometimes', it is one of persistent, per_message",
         "divisible cannot be 1, it is true or false",
         "copies_send cannot be True, it is a number of at least 0",
+        "most_marked cannot be 1.5, it is a number of at least 0 and at most 1",
+        "acknowledge_every cannot be 0.0, it is a number of at least 1",
+        "reliability cannot be 'some', it is one of go_back_n, sack, selective_repeat, best_effort",
     ]
 
 

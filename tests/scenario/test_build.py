@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 
 import pytest
 
 from simnet.errors import InputError
+from simnet.protocols import resolve
 from simnet.scenario import load_scenario
 from simnet.topology import save_topology, star
 from simnet.workload import RecordedTrace, TraceRow, write_trace
@@ -150,7 +153,36 @@ def test_rdma_is_what_the_links_are(kind, name):
 
 
 def test_unlimited_is_infinite():
-    assert loaded(protocol={"tcp": {"connection_cap": "unlimited"}}).protocol.connection_cap_bytes_per_s == math.inf
+    protocol = loaded(protocol={"tcp": {"connection_cap": "unlimited", "initial_window": "unlimited"}}).protocol
+    assert protocol.connection_cap_bytes_per_s == protocol.transport.initial_window_packets == math.inf
+
+
+def test_overrides_reach_the_transport():
+    scenario = loaded(protocol={"tcp": {"initial_window": 20, "minimum_timeout": "5 ms", "congestion_control": "reno"}})
+    transport = scenario.protocol.transport
+    assert transport == replace(
+        resolve("tcp").transport, initial_window_packets=20.0, minimum_timeout_s=0.005, congestion_control="reno"
+    )
+    options = scenario.resolved["protocol"]["tcp"]
+    assert (options["initial_window"], options["minimum_timeout"], options["loss_budget"]) == (20, "5 ms", 0)
+    assert options["cached_connections"] == "unlimited"
+    assert loaded(protocol=scenario.resolved["protocol"]).protocol == scenario.protocol
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("most_marked", 2, "a number of at least 0 and at most 1 is wanted"),
+        ("initial_window", "all", "a number of at least 1 and at most 1e+06 is wanted, or 'unlimited'"),
+        ("minimum_timeout", "0 s", "a duration above 0 is wanted"),
+        ("minimum_timeout", "unlimited", "write it like '1 us', '2.5 ms' or '3 s'"),
+        ("reliability", "sick", "did you mean 'sack'?"),
+    ],
+)
+def test_what_makes_no_sense_for_a_transport_is_refused(key, value, message):
+    with pytest.raises(InputError, match=re.escape(message)) as refused:
+        loaded(protocol={"tcp": {key: value}})
+    assert [problem.path for problem in refused.value.problems] == [("protocol", "tcp", key)]
 
 
 @pytest.mark.parametrize("suffix", [".json", ".graphml", ".gml"])

@@ -8,6 +8,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simnet.protocols import PROTOCOLS
 from simnet.scenario import load_scenario, parse_scenario, parse_yaml, python_document, scenario_data
 
 # Random scenarios that are right, as plain data.
@@ -56,11 +57,16 @@ OVERRIDES = some(
     copies_send=st.floats(0, 4),
     connection=st.sampled_from(["persistent", "per_message"]),
     divisible=st.booleans(),
+    reliability=st.sampled_from(["go_back_n", "sack", "selective_repeat", "best_effort"]),
+    congestion_control=st.sampled_from(["none", "cubic", "dcqcn", "dcqcn_vendor"]),
+    initial_window=st.floats(1, 1e6) | st.just("unlimited"),
+    deadline=st.sampled_from(["1 ms", "unlimited"]),
+    loss_budget=st.floats(0, 1),
+    increase_bytes=st.sampled_from(["150 kB", "unlimited"]),
+    spraying=st.booleans(),
 )
-NAMES = st.sampled_from(
-    ["ideal", "tcp", "dpdk", "ipoib", "ipoib-datagram", "ipoib-connected", "rdma", "infiniband", "roce"]
-)
-PROTOCOLS = NAMES | st.builds(lambda name, overrides: {name: overrides}, NAMES, OVERRIDES)
+NAMES = st.sampled_from(PROTOCOLS)
+TRANSPORTS = NAMES | st.builds(lambda name, overrides: {name: overrides}, NAMES, OVERRIDES)
 WORKLOADS = st.builds(
     lambda what, batch, more: what | batch | more,
     st.sampled_from(
@@ -97,7 +103,7 @@ TRAININGS = some(
 )
 RUNS = some({}, iterations=WHOLE | st.just(3.0), warmup=st.integers(0, 3), seed=st.integers(0, 2**53))
 SCENARIOS = some(
-    {"topology": TOPOLOGIES, "protocol": PROTOCOLS, "workload": WORKLOADS},
+    {"topology": TOPOLOGIES, "protocol": TRANSPORTS, "workload": WORKLOADS},
     name=st.sampled_from(["a", "resnet50_16gpu", "\u00fc-1.5+x"]),
     fidelity=st.just("flow"),
     training=TRAININGS,

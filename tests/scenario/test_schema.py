@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import pytest
 
-from simnet.protocols import FIELDS, PROTOCOLS, FlowProtocol
+from simnet.protocols import FIELDS, PROTOCOLS, FlowProtocol, Transport
 from simnet.scenario import ScenarioSpec, load_scenario, scenario_schema
 from simnet.scenario.natural import natural_key
 from simnet.scenario.schema import scenario_keys
@@ -87,8 +87,8 @@ def test_protocol_keys_are_the_fields_of_a_protocol():
     for name in PROTOCOLS:
         below = [key.path.split(".")[2] for key in scenario_keys() if key.path.startswith(f"protocol.{name}.")]
         assert below == [field.key for field in FIELDS.values()]
-    left_out = {field.name for field in fields(FlowProtocol)} - set(FIELDS)
-    assert left_out == {"name", "summary", "link_kinds"}
+    left_out = {field.name for field in (*fields(FlowProtocol), *fields(Transport))} - set(FIELDS)
+    assert left_out == {"name", "summary", "link_kinds", "transport"}
 
 
 def test_generators_are_those_of_topology():
