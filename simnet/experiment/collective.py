@@ -12,6 +12,7 @@ import gc
 import math
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
@@ -95,7 +96,11 @@ def run_collective(settings: CollectiveSettings, say: Callable[[str], None] | No
     """
     say = say or partial(print, file=sys.stderr, flush=True)
     compile_kernels(say)
-    network = Network(settings.topology, settings.protocol, settings.seed)
+    protocol = settings.protocol
+    if protocol.connection == "persistent":
+        # Of connections that stay open the windows are open as well, after some time.
+        protocol = replace(protocol, transport=replace(protocol.transport, initial_window_packets=math.inf))
+    network = Network(settings.topology, protocol, settings.seed)
     warning = mismatch(settings.protocol, settings.topology.compiled.link_kind)
     if warning:
         say(f"warning: {warning}")

@@ -23,7 +23,8 @@ from simnet.experiment.messages import MessageFile
 __all__ = ["Result", "check_folder", "load_result"]
 
 _DETAILS = ("iterations", "workers", "collectives", "links")
-_MESSAGES, _QUEUES = "messages.parquet", "queues.parquet"
+_MESSAGES = "messages.parquet"
+_OF_PACKETS = ("queues", "connections")
 _MOST_TRIES = 100
 
 
@@ -51,8 +52,8 @@ class Result:
         What is odd about the scenario, in words.
     message_file : MessageFile, optional
         One row a message, where they were recorded; see `messages`.
-    queues : DataFrame, optional
-        One row a port, at fidelity packet.
+    queues, connections : DataFrame, optional
+        One row a port, and one a connection, at fidelity packet.
     """
 
     summary: pd.DataFrame
@@ -65,6 +66,7 @@ class Result:
     warnings: tuple[str, ...] = field(default=())
     message_file: MessageFile | None = None
     queues: pd.DataFrame | None = None
+    connections: pd.DataFrame | None = None
 
     @property
     def messages(self) -> pd.DataFrame:
@@ -134,8 +136,10 @@ class Result:
         self.summary.to_csv(folder / "summary.csv", index=False, lineterminator="\n", na_rep="nan")
         for table in _DETAILS:
             getattr(self, table).to_parquet(folder / f"{table}.parquet", index=False)
-        if self.queues is not None:
-            self.queues.to_parquet(folder / _QUEUES, index=False)
+        for name in _OF_PACKETS:
+            table = getattr(self, name)
+            if table is not None:
+                table.to_parquet(folder / f"{name}.parquet", index=False)
         if self.message_file is not None:
             shutil.copyfile(self.message_file.path, folder / _MESSAGES)
         (folder / "scenario.yaml").write_text(write_yaml(self.scenario), encoding="utf-8")
@@ -201,7 +205,10 @@ def load_result(folder: str | Path) -> Result:
         details: Mapping[str, pd.DataFrame] = {
             table: pd.read_parquet(folder / f"{table}.parquet") for table in _DETAILS
         }
-        queues = pd.read_parquet(folder / _QUEUES) if (folder / _QUEUES).is_file() else None
+        files = {name: folder / f"{name}.parquet" for name in _OF_PACKETS}
+        of_packets: dict[str, Any] = {
+            name: pd.read_parquet(file) if file.is_file() else None for name, file in files.items()
+        }
         about = dict(json.loads((folder / "run.json").read_text(encoding="utf-8")))
         scenario = read_yaml(folder / "scenario.yaml").data
     except (ValueError, TypeError, KeyError, OSError) as error:
@@ -214,7 +221,7 @@ def load_result(folder: str | Path) -> Result:
         about=about,
         warnings=tuple(about.pop("warnings", ())),
         message_file=MessageFile(recorded) if recorded.is_file() else None,
-        queues=queues,
+        **of_packets,
     )
 
 
@@ -228,7 +235,11 @@ def _is_free(place: Path) -> bool:
         there = set(os.listdir(place))  # noqa: PTH208 (all at once, or as nearly as can be)
     except FileNotFoundError:
         return True
-    return not there or {"run.json", "scenario.yaml"} <= there <= {*_files(), _MESSAGES, _QUEUES}
+    return not there or {"run.json", "scenario.yaml"} <= there <= {
+        *_files(),
+        _MESSAGES,
+        *(f"{table}.parquet" for table in _OF_PACKETS),
+    }
 
 
 def _replace(made: Path, place: Path) -> None:

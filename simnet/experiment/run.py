@@ -18,7 +18,7 @@ from simnet.errors import StalledError
 from simnet.experiment.messages import MessageFile
 from simnet.experiment.result import Result
 from simnet.experiment.summary import tables_of
-from simnet.experiment.tables import Measurement, queues_table
+from simnet.experiment.tables import Measurement, connections_table, queues_table
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.interface import Fabric
 from simnet.fabric.messages import TakeMessages
@@ -118,7 +118,7 @@ def run_scenario(scenario: Scenario) -> Result:
         "versions": _versions(),
     }
     if isinstance(fabric, PacketFabric):
-        tables["queues"] = queues_table(fabric)
+        tables["queues"], tables["connections"] = queues_table(fabric), connections_table(fabric)
     return Result(**tables, scenario=scenario.resolved, about=about, warnings=scenario.warnings, message_file=messages)
 
 

@@ -96,7 +96,10 @@ def _summary(
     baseline = scenario.baseline_samples_per_s or _ratio(workload.batch_size, job.fastest_s(numbers))
     speedup = throughput / baseline if math.isfinite(baseline) else math.nan
     begun_s = measured.loc[measured["iteration"] == 0, "start_s"].to_numpy()
-    bound_s = max(means["compute_time_s"], bound_iteration_s(job, fabric, numbers, begun_s))
+    bound_s = means["compute_time_s"]
+    if job.sent.lost_bytes == 0:
+        # What is lost need not be waited for.
+        bound_s = max(bound_s, bound_iteration_s(job, fabric, numbers, begun_s))
     if bound_s > iteration_time_s * (1 + 1e-9):
         raise InvariantError(f"an iteration took {iteration_time_s} s, less than its lower bound of {bound_s} s")
     memory = largest_memory_use(job.settings)
@@ -122,6 +125,7 @@ def _summary(
         "scaling_efficiency": speedup / training.workers,
         "bytes_sent_per_worker": float(workers["bytes_sent"].mean()),
         "wire_bytes": float(workers["wire_bytes"].mean()),
+        "lost_bytes": job.sent.lost_bytes / scenario.run.iterations,
         "startup_time_s": float(begun_first.max()) - job.settings.start_s,
         "memory_bytes_per_worker": memory.total_bytes if memory is not None else math.nan,
         "bound_iteration_time_s": bound_s,

@@ -23,6 +23,7 @@ __all__ = [
     "PARTS",
     "Measurement",
     "collectives_table",
+    "connections_table",
     "iteration_time",
     "iterations_table",
     "links_table",
@@ -164,6 +165,7 @@ def queues_table(fabric: PacketFabric) -> pd.DataFrame:
             "resource": [names[link] for link in counts.links.tolist()],
             "packets": counts.packets,
             "mean_queue_bytes": counts.mean_bytes,
+            "p99_queue_bytes": counts.p99_bytes,
             "highest_queue_bytes": counts.highest_bytes,
             "dropped": counts.dropped,
             "marked": counts.marked,
@@ -172,6 +174,11 @@ def queues_table(fabric: PacketFabric) -> pd.DataFrame:
         }
     )
     return ordered("queues", frame)
+
+
+def connections_table(fabric: PacketFabric) -> pd.DataFrame:
+    """Return one row a connection of the packet level."""
+    return ordered("connections", pd.DataFrame(fabric.connection_counts()))
 
 
 def _cores(fabric: Fabric, measurement: Measurement, sent: Sequence[Sent]) -> pd.DataFrame:

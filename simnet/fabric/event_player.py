@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from simnet.fabric.connections import Beginning
 from simnet.fabric.kernels import events
 from simnet.fabric.kernels.tables import Tables
 from simnet.fabric.messages import LOG_ROWS, MessageLog, TakeMessages
@@ -41,7 +42,9 @@ class EventPlayer:
         self._playing: dict[int, Play] = {}
         self._resource_users = np.zeros(len(network.capacity), np.int64)
         self._node_users = np.zeros(len(network.compiled.node_names), np.int64)
-        self.tables.clock["full_solves"] = not engine.local_repair
+        pauses = engine.head_of_line and network.protocol.transport.link_flow_control != "none"
+        self.tables.clock["pauses"] = pauses
+        self.tables.clock["full_solves"] = pauses or not engine.local_repair
         self.tables.clock["records"] = record is not None
 
     @property
@@ -74,10 +77,10 @@ class EventPlayer:
         free_at = self.tables.servers["free_at"]
         return not (shared or (free_at[2 * nodes] > self.now).any() or (free_at[2 * nodes + 1] > self.now).any())
 
-    def begin(self, play: Play, first_setup_s: NDArray[np.float64]) -> None:
+    def begin(self, play: Play, first: Beginning) -> None:
         """Take on a play; nothing of it moves before ranks join."""
         placement = play.placement
-        play.rows = rows = self._rows.lend(placement, first_setup_s)
+        play.rows = rows = self._rows.lend(placement, first)
         self._playing[rows["plays"]] = play
         self._resource_users[placement.used_resources] += 1
         self._node_users[placement.used_nodes] += 1
@@ -115,6 +118,10 @@ class EventPlayer:
     def end(self, play: Play) -> None:
         """Be done with a play: take back what it has."""
         del self._playing[play.rows["plays"]]
+        first = play.rows["operations"]
+        play.lost_bytes = float(
+            self.tables.operations["lost_bytes"][first : first + len(play.placement.operations)].sum()
+        )
         self._resource_users[play.placement.used_resources] -= 1
         self._node_users[play.placement.used_nodes] -= 1
         for path in play.rerouted.values():
@@ -211,7 +218,7 @@ class EventPlayer:
     def replay(
         self,
         play: Play,
-        first_setup_s: NDArray[np.float64],
+        first: Beginning,
         joined: Sequence[tuple[float, NDArray[np.int64]]],
         awaited: Iterable[int],
     ) -> None:
@@ -221,8 +228,8 @@ class EventPlayer:
         ----------
         play : Play
             On resources and nodes that it has shared with nothing so far.
-        first_setup_s : ndarray, shape (operations,)
-            Set-up of connections before the first firing [s].
+        first : Beginning
+            What is done about connections before the first firing.
         joined : sequence of (float, ndarray of int)
             When which ranks joined, in order of time [s on the kernel's clock].
         awaited : iterable of int
@@ -230,7 +237,7 @@ class EventPlayer:
         """
         now = self.now
         self.now = play.begun
-        self.begin(play, first_setup_s)
+        self.begin(play, first)
         self.tables.plays["is_watched"][play.rows["plays"]] = False
         for joined_at, ranks in joined:
             self.advance(joined_at, 0.0)
@@ -252,6 +259,8 @@ class EventPlayer:
         clock, servers = self.tables.clock, self.tables.servers["free_at"]
         clock["now"], clock["events"], clock["queue_size"] = 0.0, 0, 0
         np.maximum(servers - passed_s, 0.0, out=servers)
+        self.tables.connections["used_at"] -= passed_s
+        self.tables.resources["burst_at"] -= passed_s
         self._rows.give_back_all()
 
     def read_log(self, base_s: float) -> None:

@@ -21,6 +21,7 @@ from simnet.engine.alarm import URGENT
 from simnet.engine.wake_up import WakeUp
 from simnet.errors import InvariantError, StalledError
 from simnet.fabric.bounds import Bound, bound, cut_together_s
+from simnet.fabric.connections import Connections
 from simnet.fabric.event_player import EventPlayer
 from simnet.fabric.foresight import Foresight
 from simnet.fabric.interface import Counts
@@ -72,7 +73,8 @@ class FluidFabric:
         self._foresight = Foresight(replace(engine, recurrence=False) if record or player else engine)
         self._clock = LocalClock(env)
         self._wake_up = WakeUp(env, self._go_on)
-        self._opened: set[tuple[int, int]] = set()
+        self._behaves = player is None
+        self._connections = Connections(network, windows=self._behaves)
         self._placements: dict[tuple[int, bytes], Placement] = {}
         self._highest_capacity = network.capacity.copy()
         self._begun = 0
@@ -99,12 +101,12 @@ class FluidFabric:
         nodes = np.asarray(nodes, dtype=np.int64)
         if np.any(np.asarray(weight) != 1.0) or np.any(np.asarray(deadline_s) < math.inf):
             check_deadlock(schedule)
-            return place(schedule, nodes, self.network, weight, deadline_s)
+            return place(schedule, nodes, self.network, weight, deadline_s, behaves=self._behaves)
         key = (id(schedule), nodes.tobytes())
         found = self._placements.pop(key, None)
         if found is None:
             check_deadlock(schedule)
-            found = place(schedule, nodes, self.network)
+            found = place(schedule, nodes, self.network, behaves=self._behaves)
             if len(self._placements) >= _MOST_PLACEMENTS:
                 self._foresight.forget(self._placements.pop(next(iter(self._placements))))
         self._placements[key] = found
@@ -125,10 +127,10 @@ class FluidFabric:
         self._play_events_of(placement.used_resources, placement.nodes)
         self._begun += 1
         play = Play(self, name, placement, self._begun, self._events.now)
-        first_setup_s = self._set_up_connections(placement)
+        first = self._connections.begin(placement, self.env.now)
         alone = self._events.leaves_alone(placement)
-        if not alone or not self._foresight.take(play, self._tables, first_setup_s, gates_open=gates_open):
-            self._events.begin(play, first_setup_s)
+        if not alone or not self._foresight.take(play, self._tables, first, gates_open=gates_open):
+            self._events.begin(play, first)
         if gates_open:
             self._open(play, np.arange(placement.schedule.ranks))
         self._wake_now()
@@ -164,6 +166,7 @@ class FluidFabric:
         if not self._is_playing(play):
             return
         self._events.cancel(play)
+        self._connections.end(play.placement, self.env.now)
         self._wake_now()
 
     def set_capacity(self, resource: int, bytes_per_s: float) -> None:
@@ -213,6 +216,21 @@ class FluidFabric:
             passes=int(clock["passes"]),
             touched_flows=int(clock["touched"]),
         )
+
+    @property
+    def lost_bytes(self) -> float:
+        """What was not delivered: lost and not sent again, late, or cancelled [bytes]."""
+        return float(self._tables.clock["lost_bytes"][0])
+
+    @property
+    def resent_bytes(self) -> float:
+        """What flowed a second time at flow level [bytes of data]."""
+        return float(self._tables.clock["resent_bytes"][0])
+
+    @property
+    def timeouts(self) -> int:
+        """How often a sender had to wait for its timeout at flow level."""
+        return int(self._tables.clock["timeouts"][0])
 
     def bound(self, placement: Placement) -> Bound:
         """Return lower bounds on the time of a play; see `simnet.fabric.bounds`."""
@@ -291,22 +309,12 @@ class FluidFabric:
 
     def _forget(self, play: Play) -> None:
         """Be done with a play: take back what it has."""
+        self._connections.end(play.placement, self._clock.base_s + self._events.now)
         foreseen = self._foresight.find(play)
         if foreseen is not None:
             self._foresight.close(foreseen, self._tables)
             return
         self._events.end(play)
-
-    def _set_up_connections(self, placement: Placement) -> NDArray[np.float64]:
-        """Return what the first message over a persistent connection pays for opening it, shape (operations,) [s]."""
-        first_setup_s = np.zeros(len(placement.operations))
-        ops = placement.schedule.operations
-        for row in np.flatnonzero(placement.setup_s > 0.0).tolist():
-            pair = (int(placement.nodes[ops.source[row]]), int(placement.nodes[ops.target[row]]))
-            if pair not in self._opened:
-                self._opened.add(pair)
-                first_setup_s[row] = placement.setup_s[row]
-        return first_setup_s
 
     # -- plays that are foreseen ------------------------------------------------------------------------------------
 
@@ -330,7 +338,7 @@ class FluidFabric:
         self._advance(self._events.now)
         self._report()
         self._foresight.plays.remove(foreseen)
-        self._events.replay(play, foreseen.first_setup_s, foreseen.joined(), foreseen.watched)
+        self._events.replay(play, foreseen.first, foreseen.joined(), foreseen.watched)
         self._report()
 
     def is_complete(self, play: Play, rank: int) -> bool:

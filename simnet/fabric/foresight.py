@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from simnet.fabric.connections import Beginning
 from simnet.fabric.kernels.tables import Tables
 from simnet.fabric.placement import Placement
 from simnet.fabric.recurrence import Outcome, Recurrence, evaluate, recurrence_of
@@ -35,7 +36,7 @@ class Foreseen:
     play : Play
     recurrence : Recurrence
     begun : when it was submitted, on the fabric's clock [s]
-    first_setup_s : set-up of connections before the first firing, shape (operations,) [s]
+    first : what is done about connections before the first firing
     gate_s : when each rank joined, after the submission, NaN before it has, shape (ranks,) [s]
     outcome : what becomes of it; None until all ranks have joined
     watched : ranks that somebody waits for and that are not complete
@@ -45,7 +46,7 @@ class Foreseen:
     play: Play
     recurrence: Recurrence
     begun: float
-    first_setup_s: NDArray[np.float64]
+    first: Beginning
     gate_s: NDArray[np.float64]
     outcome: Outcome | None = None
     watched: set[int] = field(default_factory=set)
@@ -121,7 +122,7 @@ class Foresight:
         self._recurrences: dict[Placement, Recurrence | None] = {}
         self._outcomes: dict[Placement, Outcome | None] = {}
 
-    def take(self, play: Play, tables: Tables, first_setup_s: NDArray[np.float64], *, gates_open: bool) -> bool:
+    def take(self, play: Play, tables: Tables, first: Beginning, *, gates_open: bool) -> bool:
         """Take on a play that shares nothing with others; tell whether it can be foreseen.
 
         Parameters
@@ -129,8 +130,8 @@ class Foresight:
         play : Play
         tables : Tables
             Capacities and costs.
-        first_setup_s : ndarray, shape (operations,)
-            Set-up of connections before the first firing [s].
+        first : Beginning
+            What is done about connections before the first firing.
         gates_open : bool
             Whether all ranks join at once; otherwise none may be complete before the last has joined.
         """
@@ -143,7 +144,7 @@ class Foresight:
         if recurrence is None:
             return False
         gate_s = np.full(placement.schedule.ranks, math.nan)
-        self.plays.append(Foreseen(play, recurrence, play.begun, first_setup_s, gate_s))
+        self.plays.append(Foreseen(play, recurrence, play.begun, first, gate_s))
         return True
 
     def find(self, play: Play) -> Foreseen | None:
@@ -163,11 +164,11 @@ class Foresight:
         """Work out the times of a play that all ranks have joined; tell whether that can be done."""
         placement = foreseen.play.placement
         # The same play comes again and again: from all ranks at once, over connections that are open.
-        usual = not foreseen.first_setup_s.any() and not foreseen.gate_s.any()
+        usual = not foreseen.first.setup_s.any() and not foreseen.gate_s.any()
         if usual and placement in self._outcomes:
             foreseen.outcome = self._outcomes[placement]
             return foreseen.outcome is not None
-        first_setup_s = placement.operations["first_setup"] + foreseen.first_setup_s
+        first_setup_s = placement.operations["first_setup"] + foreseen.first.setup_s
         foreseen.outcome = evaluate(
             foreseen.recurrence, foreseen.gate_s, first_setup_s, skip_periods=self._engine.skip_periods
         )

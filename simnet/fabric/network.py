@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from simnet.fabric.loss import path_loss
 from simnet.protocols import FlowProtocol
 from simnet.topology import Router, Topology
 
@@ -37,6 +38,12 @@ class Route:
         Whether it leaves the host, so that the protocol's costs apply.
     setup_s : float
         Time to open a connection.
+    loss : float
+        Share of packets that is lost on its way.
+    packet_s : float
+        Time of a full packet where it takes longest [s].
+    round_trip_s : float
+        From the first bit of a full packet until its acknowledgement is here, when nothing else is on the way [s].
     """
 
     resources: tuple[int, ...]
@@ -46,6 +53,9 @@ class Route:
     forward_s_per_byte: float
     remote: bool
     setup_s: float
+    loss: float = 0.0
+    packet_s: float = 0.0
+    round_trip_s: float = 0.0
 
 
 class Network:
@@ -62,10 +72,14 @@ class Network:
     def __init__(self, topology: Topology, protocol: FlowProtocol, seed: int = 0) -> None:
         self.topology = topology
         self.protocol = protocol
+        self.seed = seed
         self.compiled = topology.compiled
         self._router = Router(topology, seed)
         self._routes: dict[tuple[int, int], Route] = {}
         self._link_counts: dict[tuple[int, int], int] = {}
+        self._connections: dict[tuple[int, int], int] = {}
+        self._open_on: dict[int, int] = {}
+        self._loses = bool((self.compiled.link_loss_probability > 0.0).any())
         # As lists: routes are found one by one, and numpy's numbers are slow one by one.
         self._framed = [kind not in INSIDE_KINDS for kind in self.compiled.link_kind]
         self._latency_s: list[float] = self.compiled.link_latency.tolist()
@@ -103,6 +117,51 @@ class Network:
         """Return the links of a route, in order."""
         return self.route(source, target).resources[: self._link_counts[source, target]]
 
+    def stack_of(self, host: int, *, sends: bool) -> int | None:
+        """Return the resource that all sending, or all receiving, of a host shares; None if nothing limits it."""
+        return self._host_resources.get((host, "send stack" if sends else "receive stack"))
+
+    def all_paths(self, source: int, target: int) -> tuple[tuple[int, ...], ...]:
+        """Return the links of the equally short ways from one node to another: those that 256 flows would take."""
+        return tuple(sorted({self._router.path(source, target, key) for key in range(256)}))
+
+    def connection(self, source: int, target: int) -> int:
+        """Return the number of the connection from one node to another, from 0 on; it counts as open from now on."""
+        found = self._connections.get((source, target))
+        if found is None:
+            found = self._connections[source, target] = len(self._connections)
+            if (target, source) not in self._connections:
+                for node in (source, target):
+                    self._open_on[node] = self._open_on.get(node, 0) + 1
+        return found
+
+    def open_connections(self, node: int) -> float:
+        """Return how many connections a node has, both ways counted once."""
+        return self._open_on.get(node, 0) * self.protocol.transport.connections_per_pair
+
+    def cache_miss_share(self, node: int) -> float:
+        """Return for what share of the messages of a node the adapter has to fetch the state of their connection."""
+        opened, cached = self.open_connections(node), self.protocol.transport.cached_connections
+        return max(0.0, 1.0 - cached / opened) if opened > 0 else 0.0
+
+    @property
+    def from_switch(self) -> NDArray[np.bool_]:
+        """Whether each resource is a link out of a switch, shape (resources,)."""
+        found = np.zeros(len(self.capacity), np.bool_)
+        is_switch = np.array([kind == "switch" for kind in self.compiled.node_kind], dtype=np.bool_)
+        found[: len(self.compiled.link_name)] = is_switch[self.compiled.link_source]
+        return found
+
+    @property
+    def buffer_bytes(self) -> NDArray[np.float64]:
+        """The queue in front of each resource where a switch drops what finds it full, otherwise infinite [bytes]."""
+        buffers = np.full(len(self.capacity), math.inf)
+        compiled, transport = self.compiled, self.protocol.transport
+        if transport.link_flow_control == "none" and transport.reliability == "sack":
+            links = np.flatnonzero(self.from_switch)
+            buffers[links] = compiled.link_buffer_bytes[links]
+        return buffers
+
     def memory_route(self, node: int) -> Route:
         """Return how bytes go through the memory of the host that a node is, or is in."""
         memory = self._host_resources.get((int(self.compiled.host_of_node[node]), "memory"))
@@ -131,7 +190,20 @@ class Network:
             if protocol.forwarding == "store_and_forward":
                 wires = [link for link, wire in zip(links, framed, strict=True) if wire]
                 forward = float(sum(1.0 / compiled.link_bandwidth[link] for link in wires[1:]))
-        setup = protocol.connection_setup_s + protocol.connection_setup_round_trips * 2.0 * latency if remote else 0.0
+        packet = protocol.payload_bytes + protocol.header_bytes
+        slowest = 0.0
+        loss = 0.0
+        if remote and math.isfinite(packet):
+            rates = [float(compiled.link_bandwidth[link]) for link, wire in zip(links, framed, strict=True) if wire]
+            inside = [
+                float(self.capacity[resource]) / coefficient
+                for resource, coefficient in zip(resources[len(links) :], coefficients[len(links) :], strict=True)
+            ]
+            stacks = min([protocol.connection_cap_bytes_per_s, *inside])
+            slowest = max(packet / min(rates), protocol.payload_bytes / stacks)
+            loss = path_loss(compiled.link_loss_probability[list(links)]) if self._loses else 0.0
+        opening_s = protocol.transport.connections_per_pair * protocol.connection_setup_s
+        setup = opening_s + protocol.connection_setup_round_trips * 2.0 * latency if remote else 0.0
         return Route(
             tuple(resources),
             (*framed, *[False] * (len(resources) - len(links))),
@@ -140,4 +212,7 @@ class Network:
             forward,
             remote,
             setup,
+            loss,
+            slowest,
+            2.0 * latency + slowest + (packet * forward if forward else 0.0),
         )

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simnet.fabric.behaviour import describe_behaviour, describe_connections, idle_of_each
+from simnet.fabric.kernels.losses import RELIABLE
 from simnet.fabric.kernels.tables import DEPENDENCY, EDGE, GATE, HOP, OPERATION, Table
 from simnet.fabric.network import Network
 from simnet.protocols import wire_bytes
@@ -51,6 +53,17 @@ class Placement:
     def used_resources(self) -> NDArray[np.int64]:
         """Rows of the resources that it uses, each once."""
         return np.unique(self.hops["resource"])
+
+    @cached_property
+    def is_random(self) -> bool:
+        """Whether some of its packets are lost at random."""
+        return bool((self.operations["reliability"] != RELIABLE).any())
+
+    @cached_property
+    def used_connections(self) -> NDArray[np.int64]:
+        """Connections that it uses, each once."""
+        connection = self.operations["connection"]
+        return np.unique(connection[connection >= 0])
 
     @cached_property
     def used_nodes(self) -> NDArray[np.int64]:
@@ -106,6 +119,8 @@ def place(
     network: Network,
     weight: float | NDArray[np.float64] = 1.0,
     deadline_s: float | NDArray[np.float64] = math.inf,
+    *,
+    behaves: bool = True,
 ) -> Placement:
     """Lay a schedule out on a network.
 
@@ -119,6 +134,8 @@ def place(
         Flows share in proportion to it.
     deadline_s : float or ndarray, shape (operations,)
         A firing that has not drained so long after its flow began ends, and what is left of it is lost [s].
+    behaves : bool
+        Whether windows and losses are part of it; otherwise somebody else sees to them.
     """
     nodes = np.asarray(nodes, dtype=np.int64)
     if len(nodes) != schedule.ranks:
@@ -152,8 +169,19 @@ def place(
     forward = np.array([route.forward_s_per_byte if route else 0.0 for route in routes])
     table["latency"][flows] = latency[route_of[flows]]
     table["forward_per_byte"][flows] = forward[route_of[flows]]
+    table["connection"] = -1
+    pairs = zip(ways.T.tolist(), routes, strict=True)
+    connection = [
+        network.connection(source, target) if route and route.remote else -1 for (source, target, _), route in pairs
+    ]
+    table["connection"][remote] = np.array(connection, dtype=np.int64)[route_of][remote]
+    describe_connections(table, ways[:2], route_of, remote, network)
+    if behaves:
+        describe_behaviour(table, routes, route_of, remote, network)
+    table["most"] = table["cap"]
     setup = np.array([route.setup_s if route else 0.0 for route in routes])[route_of] * table["is_message"]
     if protocol.connection == "per_message":
+        setup += idle_of_each(table, protocol) if behaves else 0.0
         table["first_setup"] = setup
         table["each_setup"] = setup
         setup = np.zeros(count)

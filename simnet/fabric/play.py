@@ -46,6 +46,8 @@ class Play:
         When it was submitted [s].
     rank_duration_s : ndarray, shape (ranks,)
         From the submission until each rank is complete, NaN before; exact, as it never passed through the SimPy clock.
+    lost_bytes : float
+        Payload that was lost, and not sent again, when it is over [bytes].
     number, begun, rows, rerouted, rank_events
         Of the fabric: which of its plays it is, when it was submitted on the fabric's clock, its rows in the kernel's
         tables, empty while it has none, the first hop and the resources of operations that were rerouted, and the
@@ -58,6 +60,7 @@ class Play:
         self.complete = Alarm(fabric.env)
         self.started_at_s: float = fabric.env.now
         self.rank_duration_s: NDArray[np.float64] = np.full(placement.schedule.ranks, math.nan)
+        self.lost_bytes = 0.0
         self._fabric = fabric
         self.rows: dict[str, int] = {}
         self.number = number

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simnet.fabric.kernels.firings import fire
+from simnet.fabric.kernels.losses import RELIABLE
 from simnet.fabric.kernels.recurrence_tables import DURATION, LINE, Times
 from simnet.fabric.kernels.rotation import RUN
 from simnet.fabric.kernels.spans import GAPS, PAUSE, SPAN
@@ -103,6 +104,8 @@ def recurrence_of(placement: Placement, capacity: NDArray[np.float64], costs: Ta
     if (firings != firings[0]).any() or (len(offsets) and (offsets.min() < 0 or offsets.max() > _LARGEST_OFFSET)):
         return None
     if not np.isinf(operations["deadline"]).all() or _is_shared(operations, costs):
+        return None
+    if (operations["reliability"] != RELIABLE).any():
         return None
     fastest = _fastest(placement, capacity)
     if not (fastest > 0.0).all():
@@ -213,8 +216,9 @@ def _times(slots: int, count: int, spans: int) -> Times:
 def _is_shared(operations: Table, costs: Table) -> bool:
     """Tell whether two operations wait for the same sender or receiver, whose order depends on who comes first."""
     cost = costs[operations["cost"]]
-    sends = (cost["send"] > 0) | (cost["send_per_byte"] * cost["pipeline_bytes"] > 0)
+    sends = (cost["send"] > 0) | (cost["send_per_byte"] * cost["pipeline_bytes"] > 0) | (operations["more_send"] > 0)
     receives = (cost["receive"] > 0) | (cost["receive_per_byte"] * cost["pipeline_bytes"] > 0)
+    receives |= operations["more_receive"] > 0
     receives |= (cost["reduce_per_byte"] > 0) & (operations["reduce_firings"] > 0)
     for server, works in (("server", sends), ("receive_server", receives)):
         used = operations[server][works]
@@ -308,9 +312,9 @@ def _durations(operations: Table, costs: Table, s_per_byte: NDArray[np.float64])
         size = operations["chunk_bytes"] + carried * operations["element_bytes"]
         paying = np.minimum(size, cost["pipeline_bytes"])
         one = durations[:, carried]
-        one["lead"] = cost["send"] + cost["send_per_byte"] * paying
+        one["lead"] = cost["send"] + cost["send_per_byte"] * paying + operations["more_send"]
         one["flow"] = size * s_per_byte
         one["way"] = operations["latency"] + operations["forward_per_byte"] * np.minimum(size, cost["packet_bytes"])
-        one["receive"] = cost["receive"] + cost["receive_per_byte"] * paying
+        one["receive"] = cost["receive"] + cost["receive_per_byte"] * paying + operations["more_receive"]
         one["reduce"] = cost["reduce_per_byte"] * size
     return durations

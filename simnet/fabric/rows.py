@@ -6,11 +6,21 @@ import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simnet.engine.random_streams import random_stream
+from simnet.fabric.behaviour import describe_transport
+from simnet.fabric.connections import Beginning
+from simnet.fabric.dcqcn import unused_shares
+from simnet.fabric.kernels.draws import DRAWS
+from simnet.fabric.kernels.rates import MOST_SHARING
 from simnet.fabric.kernels.tables import LAYOUT, Table, Tables, make_tables
-from simnet.fabric.network import Network
+from simnet.fabric.network import INSIDE_KINDS, Network
 from simnet.fabric.placement import LOCAL, REMOTE, Placement
+
+_GROWING = (
+    *("operations", "dependencies", "hops", "resources", "gates", "plays", "servers", "devices", "costs"),
+    *("connections", "sharing"),
+)
 
 __all__ = ["Rows", "Slots", "enlarge", "enlarge_events"]
 
@@ -58,10 +68,7 @@ def enlarge(tables: Tables, **rows: int) -> Tables:
     **rows : int
         Rows needed, by name of the table.
     """
-    have = {
-        name: len(getattr(tables, name))
-        for name in ("operations", "dependencies", "hops", "resources", "gates", "plays", "servers", "devices", "costs")
-    }
+    have = {name: len(getattr(tables, name)) for name in _GROWING}
     if all(have[name] >= needed for name, needed in rows.items()):
         return tables
     room = {name: max(have[name], 2 * rows[name] if rows.get(name, 0) > have[name] else 0) for name in have}
@@ -119,33 +126,43 @@ class Rows:
             servers=2 * self._nodes,
             devices=self._nodes,
             costs=2,
+            connections=1,
+            sharing=1,
             events=256,
             log=log,
         )
         self.tables.operations["heap_position"] = -1
         self.tables.resources["capacity"] = network.capacity
         self.tables.resources["head"] = -1
+        self.tables.resources["buffer"] = network.buffer_bytes
+        self.tables.resources["sharing"] = -1
+        self.tables.resources["from_switch"] = network.from_switch
+        self._network = network
+        self._shares = network.protocol.transport.congestion_control in ("dcqcn", "dcqcn_vendor")
         self._set_costs(network, reduce_s_per_byte)
         self._slots = {name: Slots() for name in ("operations", "dependencies", "hops", "gates", "plays")}
         self._streams: dict[tuple[int, int], int] = {}
         self._begun = 0
 
-    def lend(self, placement: Placement, first_setup_s: NDArray[np.float64]) -> dict[str, int]:
+    def lend(self, placement: Placement, first: Beginning) -> dict[str, int]:
         """Copy a placement into rows of its own.
 
         Parameters
         ----------
         placement : Placement
-        first_setup_s : ndarray, shape (operations,)
-            Set-up of connections before the first firing [s].
+        first : Beginning
+            What is done about connections before the first firing.
 
         Returns
         -------
         dict
             The first of its rows, by table.
         """
+        if self._shares and (placement.operations["packet_time"] > 0.0).any():
+            self._shares = False
+            self._set_sharing()
         rows = self._take(placement)
-        self._fill(placement, rows, first_setup_s)
+        self._fill(placement, rows, first)
         return rows
 
     def lend_hops(self, count: int) -> int:
@@ -182,15 +199,42 @@ class Rows:
         costs["send_per_byte"][REMOTE] = protocol.send_overhead_s_per_byte
         costs["receive"][REMOTE] = protocol.receive_overhead_s
         costs["receive_per_byte"][REMOTE] = protocol.receive_overhead_s_per_byte
+        describe_transport(self.tables.transports[0], protocol)
+
+    def _set_sharing(self) -> None:
+        """Work out what flows that share a link leave of it, once for all links that are alike."""
+        compiled, protocol = self._network.compiled, self._network.protocol
+        wires = [kind not in INSIDE_KINDS for kind in compiled.link_kind]
+        links = np.flatnonzero(wires)
+        alike, which = np.unique(
+            np.stack([compiled.link_bandwidth[links], compiled.link_latency[links]]), axis=1, return_inverse=True
+        )
+        self.tables = enlarge(self.tables, sharing=(MOST_SHARING + 1) * alike.shape[1])
+        for number, (capacity, latency_s) in enumerate(alike.T.tolist()):
+            # Of a path of two such links, both ways.
+            round_trip_s = 4.0 * latency_s + 2.0 * protocol.latency_s
+            packet_bytes = protocol.payload_bytes + protocol.header_bytes
+            first = number * (MOST_SHARING + 1)
+            self.tables.sharing["unused"][first : first + MOST_SHARING + 1] = unused_shares(
+                protocol.transport, capacity, packet_bytes, round_trip_s
+            )
+        self.tables.clock["leaves_unused"] = True
+        self.tables.resources["sharing"][links] = which.reshape(-1) * (MOST_SHARING + 1)
 
     def _take(self, placement: Placement) -> dict[str, int]:
         lengths = _lengths(placement)
         rows = {name: self._slots[name].take(length) for name, length in lengths.items()}
         servers = self._number_streams(placement)
-        self.tables = enlarge(self.tables, servers=servers, **{name: self._slots[name].used for name in lengths})
+        connections = int(placement.operations["connection"].max(initial=-1)) + 1 if placement.is_random else 0
+        self.tables = enlarge(
+            self.tables,
+            servers=servers,
+            connections=connections,
+            **{name: self._slots[name].used for name in lengths},
+        )
         return rows
 
-    def _fill(self, placement: Placement, rows: dict[str, int], first_setup_s: NDArray[np.float64]) -> None:
+    def _fill(self, placement: Placement, rows: dict[str, int], first: Beginning) -> None:
         """Copy a placement into its rows, renumbered."""
         tables, at = self.tables, {name: slice(rows[name], rows[name] + n) for name, n in _lengths(placement).items()}
         self._begun += 1
@@ -210,7 +254,11 @@ class Rows:
             ("first_hop", rows["hops"]),
         ):
             operations[column] += offset
-        operations["first_setup"] += first_setup_s
+        operations["first_setup"] += first.setup_s
+        operations["opens"] = first.opens
+        if placement.is_random:
+            draws = random_stream(self._network.seed, "stalls", self._begun)
+            operations["random"] = draws.integers(1, DRAWS, len(operations))
         for row, stream in placement.streams:
             operations["server"][row] = self._streams[stream]
         dependencies = tables.dependencies[at["dependencies"]]

@@ -9,7 +9,7 @@ __all__ = ["DEFAULT_ENGINE", "EngineSettings"]
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """Ways of the engine to be fast; all give the same times within 1e-9.
+    """Ways of the engine to be fast, which all give the same times within 1e-9, and a choice of model.
 
     Parameters
     ----------
@@ -19,11 +19,15 @@ class EngineSettings:
         Skip whole periods of a recurrence.
     local_repair : bool
         Solve rates again only around what changed; otherwise for whole connected components.
+    head_of_line : bool
+        Have links that are paused, where switches pause or give credit, hold up all of their flows: another model, with
+        other times. See `simnet.fabric.kernels.paused`.
     """
 
     recurrence: bool = True
     skip_periods: bool = True
     local_repair: bool = True
+    head_of_line: bool = False
 
 
 DEFAULT_ENGINE = EngineSettings()

@@ -7,12 +7,14 @@ from collections.abc import Callable
 
 import simpy
 
+from simnet.fabric.dcqcn import utilisation
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.kernels.compiled import compile_once
 from simnet.fabric.network import Network
 from simnet.fabric.placement import Placement
 from simnet.fabric.settings import DEFAULT_ENGINE, EngineSettings
 from simnet.protocols import FlowProtocol
+from simnet.protocols.transport import Transport
 from simnet.topology import star
 from simnet.traffic import ring_all_reduce
 
@@ -54,6 +56,7 @@ def foresee_and_disturb() -> None:
     fabric.set_flow_cap(play, 0, math.inf)
     fabric.reroute(play, 0, [0, 3], 0.0)
     fabric.cancel(play)
+    utilisation(Transport(mark_from_s=1e-6, mark_all_s=2e-6, increase_period_s=1e-6), 1e9, 1e3, 1e-6, 2)
 
 
 def _ring(engine: EngineSettings) -> tuple[FluidFabric, Placement]:

@@ -10,13 +10,17 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["CongestionControl", "LinkFlowControl", "Reliability", "Transport"]
+__all__ = ["PROBE_FLOOR_S", "CongestionControl", "LinkFlowControl", "Reliability", "Transport"]
+
+PROBE_FLOOR_S = 2e-3
+"""What Linux adds to two round trips before it probes the tail of what it has sent (TCP_TIMEOUT_MIN_US) [s]."""
 
 Reliability = Literal["go_back_n", "sack", "selective_repeat", "best_effort"]
 """What happens to what is lost: ``go_back_n`` sends again from there on (RoCE, InfiniBand), ``sack`` what selective
 acknowledgements show to be lost (TCP), ``selective_repeat`` what is reported missing (IRN), ``best_effort`` nothing."""
 
 CongestionControl = Literal["none", "reno", "cubic", "dctcp", "dcqcn", "dcqcn_vendor"]
+"""What sets window or pace. Controls, and rules about loss, of one's own have other names: see docs/transports.md."""
 
 LinkFlowControl = Literal["none", "pause", "credit"]
 """What switches do when a buffer is full: drop, pause the neighbour (PFC), or give it no more credit (InfiniBand)."""
@@ -29,8 +33,8 @@ class Transport:
     `simnet.protocols.FIELDS` describes each field: its unit, its name in a scenario, what it means.
     """
 
-    reliability: Reliability = "go_back_n"
-    congestion_control: CongestionControl = "none"
+    reliability: Reliability | str = "go_back_n"
+    congestion_control: CongestionControl | str = "none"
     link_flow_control: LinkFlowControl = "pause"
     spraying: bool = False
 

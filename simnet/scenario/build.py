@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from simnet.errors import InputError, Problem
-from simnet.fabric.packet.settings import DEFAULT_PACKETS, PacketSettings
+from simnet.fabric.packet.settings import PacketSettings
 from simnet.protocols import FIELDS, FlowProtocol, resolve
 from simnet.scenario.document import Document
 from simnet.scenario.locate import find_file
@@ -193,7 +192,7 @@ def build_background(spec: BackgroundSpec, topology: Topology | None) -> Backgro
     return BackgroundSettings(spec.load, spec.sizes, spec.mean_size, spec.pairs, spec.shape)
 
 
-def build_packet(spec: PacketSpec, protocol: FlowProtocol | None) -> PacketSettings:
+def build_packet(spec: PacketSpec) -> PacketSettings:
     """Return the settings of the packet level.
 
     Raises
@@ -204,14 +203,13 @@ def build_packet(spec: PacketSpec, protocol: FlowProtocol | None) -> PacketSetti
     if spec.resume_at > spec.pause_at:
         message = "resume_at is above pause_at"
         raise InputError(Problem(message, "a switch resumes with less than what it paused at", ("packet", "resume_at")))
-    largest = DEFAULT_PACKETS.packet_bytes
-    if protocol is not None and math.isfinite(protocol.payload_bytes):
-        largest = protocol.payload_bytes + protocol.header_bytes
-    return replace(
-        DEFAULT_PACKETS,
-        largest_packet_bytes=largest,
+    return PacketSettings(
+        buffer_bytes=spec.buffer,
+        shared_buffer_bytes=spec.shared_buffer or 0.0,
+        threshold_shift=spec.threshold_shift,
         pause_at_bytes=spec.pause_at,
         resume_at_bytes=spec.resume_at,
-        acknowledge_every=spec.acknowledge_every,
-        timeout_s=spec.timeout,
+        headroom_bytes=spec.headroom or 0.0,
+        credit_bytes=spec.credit,
+        input_round_robin=spec.input_round_robin,
     )

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from simnet.errors import InputError, KeyPath, Problem
-from simnet.fabric.packet.fabric import PACKET_PROTOCOLS
 from simnet.fabric.packet.settings import PacketSettings
 from simnet.fabric.settings import EngineSettings
 from simnet.protocols import FlowProtocol
@@ -156,7 +155,7 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
             taken |= frozenset(job.nodes.tolist())
         jobs.append(job)
     background = attempt(("background",), lambda: _background(right, topology))
-    packet = attempt((), lambda: _packet(right, protocol))
+    packet = attempt((), lambda: _packet(right))
     spec, placed = parts.spec, [job for job in jobs if job is not None]
     if problems or spec is None or topology is None or protocol is None or run is None or len(placed) < len(jobs):
         raise InputError(_in_order(problems))
@@ -183,14 +182,9 @@ def _background(right: Any, topology: Topology | None) -> BackgroundSettings | N
     return build_background(right.background, topology) if right.background is not None else None
 
 
-def _packet(right: Any, protocol: FlowProtocol | None) -> PacketSettings | None:
+def _packet(right: Any) -> PacketSettings | None:
     """Return the settings of the packet level; None at flow level."""
-    if right.fidelity == "flow":
-        return None
-    if protocol is not None and protocol.name not in PACKET_PROTOCOLS:
-        message = f"fidelity packet does not know {protocol.name} yet"
-        raise InputError(Problem(message, f"known: {', '.join(PACKET_PROTOCOLS)}; or fidelity: flow", ("fidelity",)))
-    return build_packet(right.packet, protocol)
+    return build_packet(right.packet) if right.fidelity == "packet" else None
 
 
 _Attempt = Callable[[KeyPath, Callable[[], Any]], Any]

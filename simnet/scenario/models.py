@@ -11,7 +11,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from simnet.fabric.packet.fabric import PACKET_PROTOCOLS
 from simnet.fabric.packet.settings import DEFAULT_PACKETS
 from simnet.scenario.fields import Flag, Name, Quantity, Real, Whole, Word
 from simnet.scenario.job_models import DatasetSpec, JobSpec, TrainingSpec, WorkloadSpec
@@ -50,8 +49,18 @@ class EngineSpec(Section):
 
 
 class PacketSpec(Section):
-    """Switches and connections at packet level."""
+    """Switches at packet level."""
 
+    buffer: Annotated[float, Quantity("size", positive=True)] = Field(
+        DEFAULT_PACKETS.buffer_bytes, description="Of each port of a switch whose link does not say."
+    )
+    shared_buffer: Annotated[float, Quantity("size", positive=True)] | None = Field(
+        None, description="That all ports of a switch share instead of having their own."
+    )
+    threshold_shift: Annotated[int, Whole(0, 16)] = Field(
+        DEFAULT_PACKETS.threshold_shift,
+        description="Of a shared buffer a queue, or what came by one link, may hold what is free / 2^shift.",
+    )
     pause_at: Annotated[float, Quantity("size", positive=True)] = Field(
         DEFAULT_PACKETS.pause_at_bytes,
         description="Bytes that came by one link and are still held, at which a switch pauses the neighbour (PFC).",
@@ -59,12 +68,14 @@ class PacketSpec(Section):
     resume_at: Annotated[float, Quantity("size")] = Field(
         DEFAULT_PACKETS.resume_at_bytes, description="Bytes at which it lets the neighbour go on."
     )
-    acknowledge_every: Annotated[int, Whole(1, 1024)] = Field(
-        DEFAULT_PACKETS.acknowledge_every, description="Packets for each acknowledgement; the last has one as well."
+    headroom: Annotated[float, Quantity("size", positive=True)] | None = Field(
+        None, description="For what still comes after a pause; as much as that can be, where not given."
     )
-    timeout: Annotated[float, Quantity("duration", positive=True)] = Field(
-        DEFAULT_PACKETS.timeout_s,
-        description="After which a sender begins again where it was acknowledged last.",
+    credit: Annotated[float, Quantity("size", positive=True)] = Field(
+        DEFAULT_PACKETS.credit_bytes, description="Room of each link with credits (InfiniBand), for each class."
+    )
+    input_round_robin: Annotated[bool, Flag()] = Field(
+        False, description="The inputs of a switch take turns at each output, as they do where links have credits."
     )
 
 
@@ -106,12 +117,9 @@ class ScenarioSpec(Section):
     protocol: ProtocolSpec = Field(description="The transport: a name, or {name: {what differs from its defaults}}.")
     fidelity: Annotated[str, Word(("flow", "packet"))] = Field(
         "flow",
-        description="flow: messages share links max-min fairly; packet: every packet on every hop between hosts, so "
-        "far for protocols " + " and ".join(PACKET_PROTOCOLS) + ".",
+        description="flow: messages share links max-min fairly; packet: every packet on every hop between hosts.",
     )
-    packet: PacketSpec = Field(
-        default_factory=PacketSpec, description="Switches and connections, with fidelity: packet."
-    )
+    packet: PacketSpec = Field(default_factory=PacketSpec, description="Switches, with fidelity: packet.")
     workload: WorkloadSpec | None = Field(
         None, description="What is trained, and how long it computes. Either this or jobs is given."
     )

@@ -69,10 +69,9 @@ class Scenario:
         """What is odd about it, in words."""
         compiled = self.topology.compiled
         found = [mismatch(self.protocol, compiled.link_kind)]
-        if self.packet is None and compiled.link_loss_probability.any():
-            found.append("links lose packets, which has no effect at fidelity flow: no message is sent twice")
-        if self.packet is None and not np.isinf(compiled.link_buffer_bytes).all():
-            found.append("buffers of links have no effect at fidelity flow, which knows of no queues")
+        drops = self.protocol.transport.reliability == "sack" and self.protocol.transport.link_flow_control == "none"
+        if self.packet is None and not drops and not np.isinf(compiled.link_buffer_bytes).all():
+            found.append(f"buffers of links have no effect on {self.protocol.name} at fidelity flow")
         return (*(warning for warning in found if warning), *self.notes)
 
     @property

@@ -190,7 +190,9 @@ class Communicator:
             self._running -= 1
             if self._running == 0:
                 self._busy_s += self.env.now - self._busy_since
+            assert collective.play is not None
             self.sent.add(collective.iteration, self.members, placement)
+            self.sent.add_lost(collective.iteration, collective.play.lost_bytes)
             if self.recorded:
                 self.sent.add_cores(collective.iteration, placement)
                 self._record(collective, placement)
@@ -216,6 +218,7 @@ class Communicator:
                 schedule.messages(),
                 float(sent_bytes.sum()),
                 float(sent_bytes.max()),
+                play.lost_bytes,
                 placement,
             )
         )

@@ -49,6 +49,7 @@ class CollectiveRow(NamedTuple):
     messages : sent for it
     bytes_sent : payload sent by all ranks together
     bytes_sent_by_busiest : payload sent by the rank that sends most
+    lost_bytes : payload that was lost, and not sent again
     placement : what was played
     """
 
@@ -64,6 +65,7 @@ class CollectiveRow(NamedTuple):
     messages: int
     bytes_sent: float
     bytes_sent_by_busiest: float
+    lost_bytes: float
     placement: Placed
 
 
@@ -80,6 +82,8 @@ class Sent:
     ----------
     payload_bytes, wire_bytes : ndarray, shape (workers,)
         Without and with packet headers [bytes].
+    lost_bytes : float
+        Payload of all together that was lost, and not sent again [bytes].
     core_s : dict of (int, int) to float
         For how long cores of servers have worked, by node index and number of the core [s].
     """
@@ -87,6 +91,7 @@ class Sent:
     def __init__(self, workers: int, first_iteration: int, last_iteration: int) -> None:
         self.payload_bytes: NDArray[np.float64] = np.zeros(workers)
         self.wire_bytes: NDArray[np.float64] = np.zeros(workers)
+        self.lost_bytes = 0.0
         self.core_s: dict[tuple[int, int], float] = {}
         self._measured = range(first_iteration, last_iteration + 1)
 
@@ -95,6 +100,11 @@ class Sent:
         if iteration in self._measured:
             self.payload_bytes[members] += placement.payload_bytes_sent[: len(members)]
             self.wire_bytes[members] += placement.wire_bytes_sent[: len(members)]
+
+    def add_lost(self, iteration: int, lost_bytes: float) -> None:
+        """Count payload that was lost [bytes]."""
+        if iteration in self._measured:
+            self.lost_bytes += lost_bytes
 
     def add_cores(self, iteration: int, placement: Placed) -> None:
         """Count for how long cores have worked."""

@@ -94,8 +94,3 @@ def test_peers_or_cloud_is_a_matter_of_the_lines(file):
     )
     assert exposed_s(file, slow, 8, "ring") == within(peers)
     assert peers < 2 * 8 * S / (0.01 * GBPS)
-
-
-@pytest.mark.parametrize("name", ["edge_to_cloud", "edge_peer_to_peer"])
-def test_loss_has_no_effect_at_this_fidelity_and_that_is_said(shipped, name):
-    assert any("links lose packets" in warning for warning in shipped(name).warnings)

@@ -39,7 +39,20 @@ def test_queues_are_saved_and_read_again(tmp_path):
     result.save(tmp_path / "result")
     again = simnet.load_result(tmp_path / "result")
     pd.testing.assert_frame_equal(again.queues, result.queues)
+    pd.testing.assert_frame_equal(again.connections, result.connections)
     assert simnet.run(SCENARIO | {"training": {"workers": 2}}).queues is None
+
+
+def test_connections_account_for_what_was_sent():
+    """Payload that has arrived is what schedules sent, 3 iterations of it; with headers of each packet on the wire."""
+    training = {"workers": 4, "overlap": False}
+    result = simnet.run(SCENARIO | {"training": training, "fidelity": "packet"})
+    connections = result.connections
+    assert connections["goodput_bytes"].sum() == pytest.approx(
+        3 * 4 * result.summary["bytes_sent_per_worker"][0], rel=1e-9
+    )
+    assert (connections["wire_bytes"] > connections["goodput_bytes"]).all()
+    assert connections[["retransmitted", "timeouts", "lost_bytes"]].sum().sum() == 0
 
 
 def test_what_is_lost_is_sent_again():
@@ -53,8 +66,20 @@ def test_what_is_lost_is_sent_again():
     assert not lossy.warnings
 
 
-def test_protocols_that_do_not_go_by_packets_yet_are_refused():
-    with pytest.raises(InputError, match="fidelity packet does not know tcp yet, known: ideal, roce"):
-        simnet.run(SCENARIO | {"protocol": "tcp", "fidelity": "packet"})
+def test_a_switch_that_would_never_resume_is_refused():
     with pytest.raises(InputError, match="resume_at is above pause_at"):
         simnet.run(SCENARIO | {"fidelity": "packet", "packet": {"pause_at": "10 KB", "resume_at": "20 KB"}})
+
+
+@pytest.mark.parametrize("fidelity", ["flow", "packet"])
+def test_what_is_lost_and_not_sent_again_is_accounted_for(fidelity):
+    """1 % of packets on each of two links: 1 - 0.99^2 = 1.99 % of the payload, within 10 % of that."""
+    topology = {"star": SCENARIO["topology"]["star"] | {"loss_probability": 0.01}}
+    training = {"workers": 4, "overlap": False}
+    result = simnet.run(
+        SCENARIO | {"topology": topology, "training": training, "fidelity": fidelity, "protocol": "best-effort"}
+    )
+    row = result.summary.iloc[0]
+    assert row["lost_bytes"] / (4 * row["bytes_sent_per_worker"]) == pytest.approx(1 - 0.99**2, rel=0.1)
+    by_bucket = result.collectives.query("iteration >= 0")["lost_bytes"]
+    assert by_bucket.sum() == pytest.approx(2 * row["lost_bytes"], rel=1e-9)

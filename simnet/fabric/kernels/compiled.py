@@ -23,8 +23,9 @@ from typing import Any, TypeVar, cast
 
 import llvmlite
 import numba
+from numba.core.compiler import Compiler
 
-__all__ = ["cache_folder", "compile_once", "inlined", "kernel"]
+__all__ = ["cache_folder", "called", "compile_once", "inlined", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -42,11 +43,13 @@ def cache_folder(sources: Path | None = None) -> Path:
     Parameters
     ----------
     sources : Path, optional
-        The folder that the kernels are in, this one by default; what all kernels share, here, counts as well.
+        The folder that the kernels are in, this one by default; what all kernels share, here, counts as well, and so do
+        the congestion controls.
     """
     digest = hashlib.sha256()
     own = Path(__file__).parent.resolve()
-    for source in sorted({*own.glob("*.py"), *(sources or own).glob("*.py")}):
+    controls = own.parents[1] / "protocols" / "congestion"
+    for source in sorted({*own.glob("*.py"), *(sources or own).glob("*.py"), *controls.glob("*.py")}):
         # numba compiles again what lies elsewhere or has another date, so that is another folder too.
         digest.update(f"{source}\0{source.stat().st_mtime_ns}\0".encode() + source.read_bytes() + b"\0")
     cpu = f"{_config.CPU_NAME} {_config.CPU_FEATURES}" if _config.CPU_NAME else _host_cpu()
@@ -65,9 +68,25 @@ def kernel(function: Function) -> Function:
 def inlined(function: Function) -> Function:
     """Compile a function that only compiled functions call, into the body of each of them.
 
-    A call would hand over every array of the tables in a dozen registers each.
+    For what is short, or called from one place.
     """
-    return _compile(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return _compile_for_others(function, forceinline=True)
+
+
+def called(function: Function) -> Function:
+    """Compile a function that only compiled functions call, once; for what is long and called from several places."""
+    return _compile_for_others(function)
+
+
+def _compile_for_others(function: Function, **options: Any) -> Function:
+    return _compile(
+        function,
+        cache=False,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        pipeline_class=_LeavesOptimising,
+        **options,
+    )
 
 
 def _compile(function: Function, **options: Any) -> Function:
@@ -77,14 +96,40 @@ def _compile(function: Function, **options: Any) -> Function:
     _config.CACHE_DIR = str(cache_folder(None if sources == own else sources))
     try:
         # The kernels allocate nothing, so they need none of numba's reference counts, which cost more than the work.
-        options |= {"cache": True, "error_model": "numpy", "_nrt": False}
+        # numba hands "forceinline" down to whatever a function calls, unless that says otherwise.
+        options = dict[str, Any](cache=True, error_model="numpy", _nrt=False, forceinline=False) | options
         compiled: Any = numba.njit(**options)(function)
     finally:
         _config.CACHE_DIR = before
     if not _config.DISABLE_JIT:
         _take_no_literals(compiled)
-        _load_alone(compiled)
+        if options["cache"]:
+            _load_alone(compiled)
     return cast(Function, compiled)
+
+
+class _LeavesOptimising(Compiler):
+    """Compiles what goes into the bodies of others, and leaves it to be optimised there, once for all of it.
+
+    Else each function would be optimised, with all that it calls, again and again on the way up.
+    """
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile with a library that is not optimised by itself."""
+        library: Any = self.state.targetctx.codegen().create_library(function.__qualname__)
+        library._optimize_final_module = lambda: None
+        if not self.state.flags.forceinline:
+            add = library.add_ir_module
+
+            def add_called(module: Any) -> None:
+                for compiled in module.functions:
+                    if not compiled.is_declaration:
+                        compiled.attributes.add("noinline")
+                add(module)
+
+            library.add_ir_module = add_called
+        self.state.library = library
+        return super().compile_extra(function)  # type: ignore[no-untyped-call]
 
 
 def _take_no_literals(compiled: Any) -> None:

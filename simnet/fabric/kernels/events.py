@@ -136,8 +136,14 @@ def end_elsewhere(tables: Tables, row: int) -> None:
 
 
 @kernel
-def arrive_elsewhere(tables: Tables, row: int, delay: float) -> None:
-    """Say that a firing whose flow went elsewhere reaches its receiver after a delay, in the order of firings."""
+def arrive_elsewhere(tables: Tables, row: int, delay: float, lost_bytes: float) -> None:
+    """Say that a firing whose flow went elsewhere reaches its receiver after a delay, in the order of firings.
+
+    What of it was lost does not count as delivered.
+    """
+    tables.operations[row].lost_bytes += lost_bytes
+    tables.clock[0].lost_bytes += lost_bytes
+    tables.clock[0].delivered_bytes -= lost_bytes
     arrive_after(tables, row, delay)
 
 
@@ -174,7 +180,10 @@ def open_gates(tables: Tables, gates: Table) -> None:
 @kernel
 def set_capacity(tables: Tables, resource: int, capacity: float) -> None:
     """Change the capacity of a resource [bytes/s]."""
-    tables.resources[resource].capacity = capacity
+    record = tables.resources[resource]
+    if record.capacity > 0.0:
+        record.unused *= capacity / record.capacity
+    record.capacity = capacity
     make_dirty(tables, resource, CHANGED)
 
 
@@ -183,6 +192,7 @@ def set_flow_cap(tables: Tables, row: int, cap: float) -> None:
     """Change the highest rate of an operation's flows, also of the one that drains now [bytes/s]."""
     operation = tables.operations[row]
     operation.cap = cap
+    operation.most = cap
     if operation.active and operation.hops == 0:
         set_off(tables, row)
     elif operation.active:

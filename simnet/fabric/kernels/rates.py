@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from simnet.fabric.kernels.compiled import inlined
+from simnet.fabric.kernels.compiled import inlined, kernel
 from simnet.fabric.kernels.heap import discard, set_finish
 from simnet.fabric.kernels.incidence import attach, detach
 from simnet.fabric.kernels.maxmin import BY_CAP, UNLIMITED
+from simnet.fabric.kernels.paused import share_paused
 from simnet.fabric.kernels.repair import join, repair
 from simnet.fabric.kernels.tables import Tables
 
@@ -13,6 +14,7 @@ __all__ = [
     "CHANGED",
     "JOINED",
     "LEFT",
+    "MOST_SHARING",
     "make_dirty",
     "make_fresh",
     "make_path_dirty",
@@ -24,6 +26,9 @@ __all__ = [
 
 # What happened to a resource; the larger includes what the smaller asks for.
 JOINED, LEFT, CHANGED = 1, 2, 3
+
+MOST_SHARING = 64
+"""Flows on a resource, of which more leave no more unused."""
 
 _DRAINED = 1e-12  # of a flow's size
 
@@ -38,6 +43,8 @@ def occupy_path(tables: Tables, row: int) -> None:
         if resource.users == 0:
             resource.busy_since = tables.clock[0].now
     attach(tables.operations, tables.hops, tables.resources, row)
+    if tables.clock[0].leaves_unused:
+        _leave_unused(tables, row)
     make_path_dirty(tables, row, JOINED)
     make_fresh(tables, row)
 
@@ -53,6 +60,8 @@ def release_path(tables: Tables, row: int) -> None:
     moved = operation.on_path - operation.remaining
     clock.drains = discard(tables.operations, tables.drains, clock.drains, row)
     detach(tables.operations, tables.hops, tables.resources, row)
+    if clock.leaves_unused:
+        _leave_unused(tables, row)
     for hop in range(operation.first_hop, operation.first_hop + operation.hops):
         resource = tables.resources[tables.hops[hop].resource]
         resource.carried += tables.hops[hop].coefficient * moved
@@ -60,6 +69,19 @@ def release_path(tables: Tables, row: int) -> None:
             resource.busy += clock.now - resource.busy_since
             resource.busy_since = clock.now
     make_path_dirty(tables, row, LEFT)
+
+
+@kernel
+def _leave_unused(tables: Tables, row: int) -> None:
+    """Have resources of a path, whose number of flows has changed, leave unused what so many of them do."""
+    operation = tables.operations[row]
+    for hop in range(operation.first_hop, operation.first_hop + operation.hops):
+        resource = tables.resources[tables.hops[hop].resource]
+        if resource.sharing >= 0:
+            unused = tables.sharing[resource.sharing + min(resource.users, MOST_SHARING)].unused * resource.capacity
+            if unused != resource.unused:
+                resource.unused = unused
+                make_dirty(tables, tables.hops[hop].resource, CHANGED)
 
 
 @inlined
@@ -135,6 +157,11 @@ def repair_rates(tables: Tables) -> None:
         tables.resource_members,
         clock.full_solves,
     )
+    if clock.pauses:
+        clock.mark += 1
+        share_paused(
+            operations, tables.hops, resources, tables.levels, members, count, tables.resource_members, clock.mark
+        )
     clock.solves += 1
     clock.passes += passes
     clock.touched += count
@@ -166,7 +193,8 @@ def _flow_alone(tables: Tables, row: int) -> None:
     operation.fixed = True
     for hop in range(operation.first_hop, operation.first_hop + operation.hops):
         resource = tables.hops[hop].resource
-        rate = tables.resources[resource].capacity / tables.hops[hop].coefficient
+        usable = tables.resources[resource].capacity - tables.resources[resource].unused
+        rate = usable / tables.hops[hop].coefficient
         if rate < operation.rate:
             operation.rate = rate
             operation.limit = resource

@@ -82,9 +82,9 @@ def repair(
                     count = _take_in(flows, hops, resources, row, members, count, mark, whole)
         for i in range(used):
             resource = resources[resource_members[i].row]
-            resource.left = resource.capacity
+            resource.left = resource.capacity - resource.unused
             if resource.outside > 0:
-                resource.left = max(resource.capacity - resource.outside_takes, 0.0)
+                resource.left = max(resource.left - resource.outside_takes, 0.0)
         raise_levels(flows, hops, resources, levels, members, count, resource_members, used)
         before = count
         for i in range(used):

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from simnet.fabric.kernels.bursts import enter_queues, wait_for_room
 from simnet.fabric.kernels.compiled import inlined
 from simnet.fabric.kernels.heap import insert, set_finish
+from simnet.fabric.kernels.losses import RELIABLE, suffer_losses
 from simnet.fabric.kernels.rates import occupy_path, release_path, set_off
 from simnet.fabric.kernels.tables import Tables
 
@@ -113,11 +115,16 @@ def _start(tables: Tables, row: int) -> None:
         _join_device(tables, tables.gates[operation.source].node)
         _join_device(tables, tables.gates[operation.target].node)
     cost = tables.costs[operation.cost]
-    overhead = cost.send + cost.send_per_byte * min(operation.firing_bytes, cost.pipeline_bytes)
+    overhead = cost.send + cost.send_per_byte * min(operation.firing_bytes, cost.pipeline_bytes) + operation.more_send
     if overhead > 0.0:
         time = max(time, tables.servers[operation.server].free_at) + overhead
         tables.servers[operation.server].free_at = time
     time += operation.first_setup if firing == 0 else operation.each_setup
+    operation.timeouts = -1
+    operation.resent_bytes = 0.0
+    operation.lost_here = 0.0
+    if operation.reliability != RELIABLE:
+        time += suffer_losses(tables, row)
     _then(tables, time, _BEGIN_FLOW, row, operation.stamp)
 
 
@@ -126,8 +133,21 @@ def _begin_flow(tables: Tables, row: int) -> None:
     """Let the payload of a firing flow."""
     clock = tables.clock[0]
     operation = tables.operations[row]
+    if operation.opens and operation.fired == 1:
+        if operation.timeouts < 0:
+            operation.timeouts = 0
+            if enter_queues(tables, row):
+                # What else begins at this instant is to be in the queues as well.
+                clock.sequence += 1
+                item = (((operation.stamp << _ROW_BITS) | row) << _KIND_BITS) | _BEGIN_FLOW
+                clock.events = insert(tables.events, clock.events, clock.now, clock.sequence, item)
+                return
+        wait = wait_for_room(tables, row)
+        if wait > 0.0:
+            _then(tables, clock.now + wait, _BEGIN_FLOW, row, operation.stamp)
+            return
     operation.active = True
-    operation.remaining = operation.firing_bytes
+    operation.remaining = operation.firing_bytes + operation.resent_bytes
     operation.rate = 0.0
     operation.since = clock.now
     operation.flow_began = clock.now
@@ -150,11 +170,16 @@ def _meet_deadline(tables: Tables, row: int) -> None:
     operation = tables.operations[row]
     if not operation.active or operation.deadline_at > clock.now * (1.0 + SAME_INSTANT):
         return
-    lost = max(operation.remaining - operation.rate * (clock.now - operation.since), 0.0)
+    left = max(operation.remaining - operation.rate * (clock.now - operation.since), 0.0)
+    lost = left
+    if operation.resent_bytes > 0.0 or operation.lost_here > 0.0:
+        # What is lost anyway does not count twice, nor what flows a second time.
+        whole = operation.firing_bytes + operation.resent_bytes
+        lost = left / whole * (operation.firing_bytes - operation.lost_here)
     operation.lost_bytes += lost
     clock.lost_bytes += lost
     clock.delivered_bytes -= lost
-    operation.on_path -= lost
+    operation.on_path -= left
     operation.remaining = 0.0
     clock.drains = set_finish(tables.operations, tables.drains, clock.drains, row, clock.now)
 
@@ -196,7 +221,7 @@ def _arrive(tables: Tables, row: int) -> None:
     operation.arrived = firing + 1
     size = firing_bytes_of(tables, row, firing)
     cost = tables.costs[operation.cost]
-    work = cost.receive + cost.receive_per_byte * min(size, cost.pipeline_bytes)
+    work = cost.receive + cost.receive_per_byte * min(size, cost.pipeline_bytes) + operation.more_receive
     if firing < operation.reduce_firings:
         work += cost.reduce_per_byte * size
     end = clock.now

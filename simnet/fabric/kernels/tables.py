@@ -17,6 +17,7 @@ from simnet.fabric.kernels.tables_type import directory_of, record, register_tab
 
 __all__ = [
     "CLOCK",
+    "CONNECTION",
     "COST",
     "DEPENDENCY",
     "DEVICE",
@@ -30,6 +31,8 @@ __all__ = [
     "PLAY",
     "RESOURCE",
     "SERVER",
+    "SHARING",
+    "TRANSPORT",
     "Table",
     "Tables",
     "make_tables",
@@ -69,6 +72,17 @@ OPERATION = record(
     each_setup=FLOAT,  # and before each of the others
     forward_per_byte=FLOAT,  # store and forward: sum of 1/rate over the hops after the first
     deadline=FLOAT,  # a firing that has not drained so long after its flow began ends; infinite: never
+    more_send=FLOAT,  # work of the sender for each message, beside that of all messages
+    more_receive=FLOAT,  # and of the receiver
+    # How it takes loss; see simnet.fabric.kernels.stalls.
+    reliability=INT,  # what happens to lost packets; RELIABLE where none are lost
+    loss=FLOAT,  # share of packets lost on the path
+    packet_time=FLOAT,  # of a full packet on the slowest link
+    round_trip=FLOAT,  # from the first bit of a packet until its acknowledgement is here
+    stall=FLOAT,  # selective repeat: for each lost packet, in packet times
+    connection=INT,  # row of the connection, -1: none
+    opens=BOOL,  # its first firing is sent from a window that begins anew
+    random=INT,  # state of its random numbers
     # Dependencies: rows first_in .. first_in + ins - 1; edges first_out .. first_out + outs - 1.
     first_in=INT,
     ins=INT,
@@ -93,6 +107,7 @@ OPERATION = record(
     hops=INT,
     weight=FLOAT,
     cap=FLOAT,
+    most=FLOAT,  # its cap when nothing is lost
     rate=FLOAT,
     old_rate=FLOAT,
     active=BOOL,
@@ -102,6 +117,9 @@ OPERATION = record(
     limit=INT,  # resource that keeps it from more; BY_CAP: its cap does; UNLIMITED: not known yet
     mark=INT,
     firing_bytes=FLOAT,
+    resent_bytes=FLOAT,  # of this firing, what flows beside its bytes
+    lost_here=FLOAT,  # and what of its bytes is lost and not sent again
+    timeouts=INT,  # that the flow of this firing has waited for before it began
     on_path=FLOAT,  # what was left when it took its present path
     remaining=FLOAT,
     since=FLOAT,  # `remaining` is as of then
@@ -131,10 +149,22 @@ HOP = record(
 
 RESOURCE = record(
     capacity=FLOAT,
+    buffer=FLOAT,  # of the queue in front of it, where a switch drops what finds it full; otherwise infinite
+    burst=FLOAT,  # first windows that wait in it,
+    burst_at=FLOAT,  # as of then
+    met=INT,  # senders that have overflowed it together
+    sharing=INT,  # first row of what flows that share it leave unused, by their number; -1: nothing
+    unused=FLOAT,  # of its capacity
     head=INT,  # first active hop, -1 if there is none
     users=INT,  # number of active hops
     dirty=INT,  # what happened to it at this instant: JOINED, LEFT or CHANGED; 0: nothing
     mark=INT,
+    from_switch=BOOL,  # what comes out of it takes turns by the links it came in by; otherwise by flows
+    # Scratch of the solver for paused links.
+    position=INT,  # on the path of the flow that comes to it latest
+    demand=FLOAT,  # of its flows to a congested link
+    granted=FLOAT,
+    seen=INT,
     # Scratch of the max-min solver.
     left=FLOAT,
     load=FLOAT,
@@ -176,6 +206,35 @@ COST = record(
     packet_bytes=FLOAT,  # what a switch stores before it forwards
 )
 
+TRANSPORT = record(  # what all messages between hosts have in common; see simnet.protocols.Transport
+    payload_bytes=FLOAT,
+    packet_bytes=FLOAT,
+    first_window=FLOAT,  # of a connection [packets]
+    most_window=FLOAT,
+    growth=FLOAT,  # packets that a window gains in a round trip
+    keeps=FLOAT,  # share of a window that is left after a loss
+    is_cubic=BOOL,
+    has_marks=BOOL,  # switches say that queues grow, before they overflow
+    probe=FLOAT,  # what a sender waits besides two round trips before it probes a lost tail; infinite: it does not
+    restarts=BOOL,  # with its first window, after a connection has been idle
+    timeout=FLOAT,
+    first_timeout=FLOAT,  # of a connection that has just been opened
+    few_packets=FLOAT,
+    few_timeout=FLOAT,
+    loss_budget=FLOAT,
+)
+
+CONNECTION = record(  # whose packets are lost at random; see simnet.fabric.kernels.windows
+    window=FLOAT,  # packets; 0: not used yet
+    threshold=FLOAT,  # at which slow start ends
+    highest=FLOAT,  # window at the last loss
+    since_loss=FLOAT,  # time
+    until_loss=FLOAT,  # packets, the lost one included
+    used_at=FLOAT,
+)
+
+SHARING = record(unused=FLOAT)  # share of a capacity
+
 ENTRY = record(key=FLOAT, tie=INT, what=INT)  # of a heap
 
 LOG = record(  # of messages, where they are recorded
@@ -200,6 +259,8 @@ CLOCK = record(
     dirty=INT,  # resources whose flows or capacity changed at this instant
     fresh=INT,  # flows that began or changed at this instant
     full_solves=BOOL,  # solve whole components instead of repairing what changed
+    leaves_unused=BOOL,  # flows that share a resource do not use all of it
+    pauses=BOOL,  # a link that is paused holds up all of its flows; then components are solved whole
     mark=INT,
     complete=INT,  # ranks completed and not yet reported
     watched=INT,  # among them such as somebody waits for
@@ -213,6 +274,8 @@ CLOCK = record(
     sent_bytes=FLOAT,
     delivered_bytes=FLOAT,
     lost_bytes=FLOAT,
+    resent_bytes=FLOAT,
+    timeouts=INT,
 )
 
 
@@ -228,6 +291,9 @@ LAYOUT: dict[str, np.dtype[Any]] = {
     "servers": SERVER,
     "devices": DEVICE,
     "costs": COST,
+    "connections": CONNECTION,
+    "transports": TRANSPORT,
+    "sharing": SHARING,
     "events": ENTRY,
     "drains": EDGE,
     "levels": ENTRY,
@@ -262,6 +328,9 @@ class Tables:
     servers: Table
     devices: Table
     costs: Table
+    connections: Table
+    transports: Table  # shape (1,)
+    sharing: Table
     events: Table  # a heap
     drains: Table  # a heap of operations by `finish`
     levels: Table  # a heap
@@ -295,6 +364,7 @@ def make_tables(**rows: int) -> Tables:
     ----------
     operations, dependencies, hops, resources, gates, plays, servers, devices, costs, events, log : int
         Rows of each; the other tables follow from these.
+    connections, sharing : int, optional
     """
     operations, resources = rows["operations"], rows["resources"]
     follow = {
@@ -309,6 +379,8 @@ def make_tables(**rows: int) -> Tables:
         "resource_members": resources,
         "complete": rows["gates"],
         "begun": operations,
+        "transports": 1,
         "clock": 1,
     }
-    return Tables(**{name: np.zeros((rows | follow)[name], record) for name, record in LAYOUT.items()})
+    rows = {"connections": 1, "sharing": 1} | rows | follow
+    return Tables(**{name: np.zeros(rows[name], record) for name, record in LAYOUT.items()})

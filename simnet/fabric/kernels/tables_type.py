@@ -38,6 +38,14 @@ def directory_of(tables: Any, layout: Mapping[str, np.dtype[Any]]) -> NDArray[np
     return np.array([(array.ctypes.data, len(array)) for array in arrays], dtype=np.int64)
 
 
+_registered: dict[str, types.Type] = {}
+"""The types of tables by name."""
+
+
+def _registered_type(name: str) -> types.Type:
+    return _registered[name]
+
+
 def register_tables(name: str, tables: type, layout: Mapping[str, np.dtype[Any]]) -> None:
     """Make a class of tables a type that compiled functions can take.
 
@@ -59,7 +67,11 @@ def register_tables(name: str, tables: type, layout: Mapping[str, np.dtype[Any]]
         def __init__(self) -> None:
             super().__init__(name=name)
 
-    kind = TablesType()
+        def __reduce__(self) -> tuple[Any, ...]:
+            # What is compiled is found again by its types, which have to be the same in another process.
+            return _registered_type, (name,)
+
+    kind = _registered[name] = TablesType()
 
     @register_model(TablesType)
     class _TablesModel(models.PrimitiveModel):

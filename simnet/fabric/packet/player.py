@@ -7,11 +7,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from simnet.fabric.connections import Beginning
 from simnet.fabric.event_player import EventPlayer
 from simnet.fabric.kernels import events
 from simnet.fabric.messages import TakeMessages
 from simnet.fabric.network import Network
-from simnet.fabric.packet.wire import PICOSECOND, Wire
+from simnet.fabric.packet.kernels.tables import NOWHERE
+from simnet.fabric.packet.ports import PICOSECOND
+from simnet.fabric.packet.wire import Wire
 from simnet.fabric.placement import REMOTE
 from simnet.fabric.play import Play
 from simnet.fabric.settings import EngineSettings
@@ -45,17 +48,20 @@ class PacketPlayer(EventPlayer):
         self._origin = 0  # time of the wire at which the kernel's clock was 0 [ps]
         self._nodes: dict[int, tuple[int, int]] = {}
 
-    def begin(self, play: Play, first_setup_s: NDArray[np.float64]) -> None:
+    def begin(self, play: Play, first: Beginning) -> None:
         """Take on a play; its messages between hosts go elsewhere."""
-        super().begin(play, first_setup_s)
-        first = play.rows["operations"]
+        super().begin(play, first)
+        first_row = play.rows["operations"]
         placement = play.placement
         ops = placement.schedule.operations
         remote = np.flatnonzero((placement.operations["cost"] == REMOTE) & placement.operations["is_message"])
-        rows = self.tables.operations[first : first + len(placement.operations)]
+        rows = self.tables.operations[first_row : first_row + len(placement.operations)]
         rows["is_elsewhere"][remote] = True
         for row in remote.tolist():
-            self._nodes[first + row] = (int(placement.nodes[ops.source[row]]), int(placement.nodes[ops.target[row]]))
+            self._nodes[first_row + row] = (
+                int(placement.nodes[ops.source[row]]),
+                int(placement.nodes[ops.target[row]]),
+            )
 
     def rest(self, passed_s: float) -> None:
         """Set the clock to 0, as nothing plays; the wire's clock goes on."""
@@ -79,32 +85,37 @@ class PacketPlayer(EventPlayer):
             for told in self._wire.run(max(last, on_wire)):
                 self.now = max(self.now, (self._wire.now - self._origin) * PICOSECOND)
                 if told.is_over:
-                    row, delay = told.message, self._network.route(*self._nodes[told.message]).latency_s
-                    events.arrive_elsewhere(self.tables, row, delay - self._on_links(row))
+                    delay = self._inside_s(told.message) + told.late_s
+                    events.arrive_elsewhere(self.tables, told.message, delay, told.lost_bytes)
                 else:
                     events.end_elsewhere(self.tables, told.message)
 
     def carried_bytes(self, now: float) -> NDArray[np.float64]:
         """Return what has gone over each resource until now, shape (resources,) [bytes]."""
         carried = super().carried_bytes(now)
-        carried[self._wire.links] += self._wire.tables.ports["bytes"]
+        ports, connections = self._wire.ports, self._wire.connections
+        # A protocol stack works on payload.
+        share = np.where(ports.is_stack, connections.payload_bytes / connections.full_bytes, 1.0)
+        table = self._wire.tables.ports
+        in_service = np.maximum(table["free_at"] - self._wire.now, 0) * PICOSECOND * table["bytes_per_s"]
+        carried[ports.resources] += (table["bytes"] - np.minimum(in_service, table["bytes"])) * share
         return carried
 
     def busy_s(self, now: float) -> NDArray[np.float64]:
         """Return for how long each resource was used, shape (resources,) [s]."""
         busy = super().busy_s(now)
-        busy[self._wire.links] += self._wire.tables.ports["busy"] * PICOSECOND
+        table = self._wire.tables.ports
+        # What was rounded away of the last packet is made up for by the next.
+        busy[self._wire.ports.resources] += (table["busy"] + table["carry"] / table["bytes_per_s"]) * PICOSECOND
         return busy
 
-    def _on_links(self, row: int) -> float:
-        """Return what of the latency of a route the wire has taken already [s]."""
+    def _inside_s(self, row: int) -> float:
+        """Return what of the latency of a route is not on the wire, but inside of hosts [s]."""
         source, target = self._nodes[row]
-        compiled = self._network.compiled
-        return sum(
-            float(compiled.link_latency[link])
-            for link in self._network.links_between(source, target)
-            if self._wire.port_of_link[link] >= 0
-        )
+        latency = self._network.compiled.link_latency
+        of_resource = self._wire.ports.of_resource
+        links = self._network.links_between(source, target)
+        return sum(float(latency[link]) for link in links if of_resource[link] == NOWHERE)
 
     def _send_begun(self) -> None:
         clock = self.tables.clock

@@ -28,6 +28,8 @@ class Control:
     bytes_at : when so many bytes are sent `on_bytes` is to be called; infinite: never
     next : number of the packet that is sent next; only to be read
     acknowledged : packets acknowledged in order; only to be read
+    may_grow : whether the window is what holds the connection back, and no loss is being made good; a window that
+        is not used says nothing about the network and must not grow (RFC 9438, section 5.8); only to be read
     sent_bytes : bytes sent so far; only to be read
     """
 
@@ -41,6 +43,7 @@ class Control:
     bytes_at: float = math.inf
     next: int = 0
     acknowledged: int = 0
+    may_grow: bool = True
     sent_bytes: int = 0
 
     def on_acknowledged(self, packets: int, marked: int, now: float, round_trip: float) -> None:

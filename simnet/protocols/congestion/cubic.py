@@ -1,4 +1,3 @@
-# ruff: noqa: ARG002  # every control has the same methods
 """CUBIC: the window is a cubic function of the time since the last loss (RFC 9438). HyStart is left out.
 
 It rises fast back to where the loss was, lingers there, and rises faster again. Where Reno would have more, it does as
@@ -37,6 +36,8 @@ class Cubic(Control):
 
     def on_acknowledged(self, packets: int, marked: int, now: float, round_trip: float) -> None:
         """Double the window each round trip up to the threshold, from there on follow the curve."""
+        if not self.may_grow:
+            return
         begun = packets if self.window + packets <= self.threshold else max(0.0, self.threshold - self.window)
         self.window += begun
         left = packets - begun

@@ -76,7 +76,7 @@ class Dcqcn(Control):
             self.timer_at = math.inf
             self.bytes_at = math.inf
 
-    def on_bytes(self, now: float) -> None:  # noqa: ARG002  # every control has the same methods
+    def on_bytes(self, now: float) -> None:
         """Raise the rate by a step of bytes."""
         self.bytes_at += self.increase_bytes
         if min(self.time_steps, self.byte_steps) > self.recovery_steps:

@@ -1,4 +1,3 @@
-# ruff: noqa: ARG002  # every control has the same methods
 """DCTCP: the window falls by half of the share of packets that switches have marked (RFC 8257).
 
 With one threshold of K packets the queue stays about there. The share alpha settles near sqrt(2/W) for a window of W
@@ -45,7 +44,13 @@ class Dctcp(Reno):
                 self.window = max(self.window * (1 - self.alpha / 2), self.least_window)
                 self.threshold = self.window
                 self.cut_until = self.next
-            else:
+            elif self.may_grow:
                 begun = packets if self.window + packets <= self.threshold else max(0.0, self.threshold - self.window)
                 self.window += begun
                 self.window += (packets - begun) / self.window
+
+    def on_loss(self, now: float) -> None:
+        """Halve the window; marks of packets that were under way then do not lower it again."""
+        self.threshold = max(self.window / 2, self.least_window)
+        self.window = self.threshold
+        self.cut_until = self.next

@@ -1,4 +1,3 @@
-# ruff: noqa: ARG002  # every control has the same methods
 """Reno: a packet more each round trip, half the window after a loss (RFC 5681, 6582).
 
 On a path that loses a share p of packets the window is 1.2247/sqrt(p) packets on average (M. Mathis et al., CCR 1997).
@@ -16,9 +15,10 @@ class Reno(Control):
 
     def on_acknowledged(self, packets: int, marked: int, now: float, round_trip: float) -> None:
         """Double the window each round trip up to the threshold, from there on add a packet."""
-        begun = packets if self.window + packets <= self.threshold else max(0.0, self.threshold - self.window)
-        self.window += begun
-        self.window += (packets - begun) / self.window
+        if self.may_grow:
+            begun = packets if self.window + packets <= self.threshold else max(0.0, self.threshold - self.window)
+            self.window += begun
+            self.window += (packets - begun) / self.window
 
     def on_loss(self, now: float) -> None:
         """Halve the window."""

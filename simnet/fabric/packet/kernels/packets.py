@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import math
+
 from simnet.fabric.kernels.compiled import inlined, kernel
 from simnet.fabric.kernels.heap import insert
-from simnet.fabric.packet.kernels.tables import CLASSES, NOWHERE, PacketTables
+from simnet.fabric.packet.kernels.tables import CLASSES, LEVELS, NOWHERE, PacketTables
 
 __all__ = [
+    "ACKNOWLEDGE",
     "ARRIVAL",
+    "CONTROL",
     "DEPARTURE",
+    "NOTIFY",
     "PACE",
     "SENT",
+    "TIMEOUT",
     "append",
     "count_held",
+    "first_waiting",
     "give_back",
     "give_back_packet",
-    "make_ready",
+    "give_back_release",
     "new_packet",
+    "new_release",
     "schedule",
+    "take_first",
 ]
 
-# Kinds of events, in the three lowest bits of what is in the heap; above them a packet, a flow or a port.
-ARRIVAL, PACE, DEPARTURE, SENT = 0, 1, 2, 3
+# Kinds of events, in the three lowest bits of what is in the heap; above them a packet, a port, a message or a
+# connection.
+ARRIVAL, PACE, DEPARTURE, SENT, TIMEOUT, ACKNOWLEDGE, CONTROL, NOTIFY = 0, 1, 2, 3, 4, 5, 6, 7
 
 
 @inlined
@@ -43,6 +53,7 @@ def new_packet(tables: PacketTables) -> int:
     packet.hop = 0
     packet.is_marked = False
     packet.is_lost = False
+    packet.is_last = False
     packet.ingress = NOWHERE
     packet.next = NOWHERE
     return row
@@ -64,47 +75,116 @@ def give_back(tables: PacketTables, row: int) -> None:
 
 
 @inlined
-def make_ready(tables: PacketTables, flow_row: int, time: int) -> None:
-    """Let a flow that may send take its turn at its port."""
-    flow = tables.flows[flow_row]
-    if flow.is_ready or flow.is_waiting_for_pace or flow.next >= flow.end:
-        return
-    if flow.allowed_at > time:
-        flow.is_waiting_for_pace = True
-        schedule(tables, flow.allowed_at, PACE, flow_row)
-        return
-    flow.is_ready = True
-    flow.ready_since = time
-    flow.next_ready = NOWHERE
-    queue = tables.queues[flow.port * CLASSES + flow.traffic_class]
-    if queue.last_ready == NOWHERE:
-        queue.first_ready = flow_row
-    else:
-        tables.flows[queue.last_ready].next_ready = flow_row
-    queue.last_ready = flow_row
+def new_release(tables: PacketTables, finish: int, size: int, ingress: int) -> int:
+    """Note that bytes are free from a time on; there is room for the note."""
+    clock = tables.clock[0]
+    row = clock.first_free_release
+    release = tables.releases[row]
+    clock.first_free_release = release.next
+    clock.free_releases -= 1
+    release.finish = finish
+    release.bytes = size
+    release.ingress = ingress
+    release.next = NOWHERE
+    return row
+
+
+@inlined
+def give_back_release(tables: PacketTables, row: int) -> None:
+    """Be done with such a note."""
+    clock = tables.clock[0]
+    tables.releases[row].next = clock.first_free_release
+    clock.first_free_release = row
+    clock.free_releases += 1
 
 
 @inlined
 def count_held(tables: PacketTables, port_row: int, time: int) -> None:
-    """Add to the integral of the bytes held, up to a time."""
+    """Account for the bytes held up to a time: their integral, and for how long there were so many."""
     port = tables.ports[port_row]
     if time > port.counted_at:
-        port.byte_time += float(port.held) * float(time - port.counted_at)
+        passed = float(time - port.counted_at)
+        held = port.held
+        port.byte_time += float(held) * passed
+        # Two levels for each power of two: 1, 2, 3, 4 - 5, 6 - 7, 8 - 11, ...
+        level = 0
+        if held > 0:
+            fraction, power = math.frexp(float(held))
+            level = 2 * power - (1 if fraction < 0.75 else 0)
+        tables.levels[port_row * LEVELS + min(level, LEVELS - 1)].time += passed
         port.counted_at = time
 
 
 @inlined
 def append(tables: PacketTables, port_row: int, row: int) -> None:
-    """Put a packet at the end of its queue."""
+    """Put a packet at the end of its queue, or of those that came by the same port."""
     packet = tables.packets[row]
+    port = tables.ports[port_row]
+    node = tables.nodes[port.source]
     queue = tables.queues[port_row * CLASSES + packet.traffic_class]
     packet.next = NOWHERE
-    if queue.tail == NOWHERE:
-        queue.head = row
+    if node.first_lane != NOWHERE and packet.ingress != NOWHERE:
+        entry = tables.ports[packet.ingress // CLASSES].entry
+        number = ((port.number * node.inputs) + entry) * CLASSES + packet.traffic_class
+        lane_row = node.first_lane + number
+        lane = tables.lanes[lane_row]
+        if lane.tail == NOWHERE:
+            lane.head = row
+            lane.next = NOWHERE
+            if queue.last_lane == NOWHERE:
+                queue.first_lane = lane_row
+            else:
+                tables.lanes[queue.last_lane].next = lane_row
+            queue.last_lane = lane_row
+        else:
+            tables.packets[lane.tail].next = row
+        lane.tail = row
     else:
-        tables.packets[queue.tail].next = row
-    queue.tail = row
+        if queue.tail == NOWHERE:
+            queue.head = row
+        else:
+            tables.packets[queue.tail].next = row
+        queue.tail = row
     queue.bytes += packet.bytes
-    tables.ports[port_row].waiting += 1
-    tables.ports[port_row].held += packet.bytes
-    tables.ports[port_row].highest = max(tables.ports[port_row].highest, tables.ports[port_row].held)
+    port.waiting += 1
+    port.held += packet.bytes
+    port.highest = max(port.highest, port.held)
+
+
+@inlined
+def first_waiting(tables: PacketTables, queue_row: int) -> int:
+    """Return the packet of a queue that is next, or NOWHERE."""
+    queue = tables.queues[queue_row]
+    if queue.first_lane != NOWHERE:
+        return tables.lanes[queue.first_lane].head
+    return queue.head
+
+
+@inlined
+def take_first(tables: PacketTables, queue_row: int) -> None:
+    """Take the packet that is next out of its queue; the other inputs have their turn before its input has another."""
+    queue = tables.queues[queue_row]
+    if queue.first_lane != NOWHERE:
+        lane_row = queue.first_lane
+        lane = tables.lanes[lane_row]
+        row = lane.head
+        lane.head = tables.packets[row].next
+        queue.first_lane = lane.next
+        if queue.first_lane == NOWHERE:
+            queue.last_lane = NOWHERE
+        lane.next = NOWHERE
+        if lane.head == NOWHERE:
+            lane.tail = NOWHERE
+        else:
+            if queue.last_lane == NOWHERE:
+                queue.first_lane = lane_row
+            else:
+                tables.lanes[queue.last_lane].next = lane_row
+            queue.last_lane = lane_row
+    else:
+        row = queue.head
+        queue.head = tables.packets[row].next
+        if queue.head == NOWHERE:
+            queue.tail = NOWHERE
+    queue.bytes -= tables.packets[row].bytes
+    tables.ports[queue_row // CLASSES].waiting -= 1

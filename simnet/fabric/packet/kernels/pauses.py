@@ -2,15 +2,19 @@
 
 IEEE 802.1Qbb. A node counts what came by each port and class. Above a threshold it pauses the other end, and has
 headroom for what comes all the same; below it, it lets the other end go on.
+
+The other end must be told so at the very instant at which enough has left. So where a node has paused a port, it has to
+be fixed in time when packets leave: departures are events as long as more packets wait, and so is the departure that
+makes enough room.
 """
 
 from __future__ import annotations
 
-from simnet.fabric.kernels.compiled import inlined
-from simnet.fabric.packet.kernels.packets import DEPARTURE, append, new_packet, schedule
+from simnet.fabric.kernels.compiled import called, inlined
+from simnet.fabric.packet.kernels.packets import ARRIVAL, DEPARTURE, new_packet, schedule
 from simnet.fabric.packet.kernels.tables import CLASSES, NOWHERE, PacketTables
 
-__all__ = ["PAUSE", "RESUME", "begin_pause", "pause_at", "release_ingress"]
+__all__ = ["PAUSE", "RESUME", "begin_pause", "has_to_resume", "pause_at", "release_paused"]
 
 # Kinds of packets that ports themselves send and understand; those of transports are 0 and more.
 PAUSE, RESUME = -1, -2
@@ -19,11 +23,12 @@ _PAUSE_BYTES = 84  # a frame of the least size, with preamble and gap
 _RESUME_GAP = 3072  # bytes below the threshold at which a shared buffer resumes
 
 
-@inlined
-def release_ingress(tables: PacketTables, node_row: int, ingress_row: int, size: int, time: int) -> None:
+@called
+def release_paused(tables: PacketTables, node_row: int, ingress_row: int, size: int, time: int) -> None:
     """Take what has left a node out of what came by one port, and let that go on if there is room."""
     ingress = tables.ingresses[ingress_row]
     node = tables.nodes[node_row]
+    ingress.leaving -= size
     from_headroom = min(ingress.headroom, size)
     ingress.headroom -= from_headroom
     ingress.bytes -= size - from_headroom
@@ -52,14 +57,14 @@ def _resume_at(tables: PacketTables, node_row: int) -> int:
     return node.resume_at
 
 
-@inlined
+@called
 def _tell_neighbour(tables: PacketTables, ingress_row: int, kind: int, time: int) -> None:
     """Send the neighbour that a port comes from a frame that pauses or resumes a class of it."""
     port_row, traffic_class = ingress_row // CLASSES, ingress_row % CLASSES
     back = tables.ports[port_row].reverse
     row = new_packet(tables)
     packet = tables.packets[row]
-    packet.flow = NOWHERE
+    packet.connection = NOWHERE
     packet.kind = kind
     packet.number = port_row * CLASSES + traffic_class
     packet.bytes = _PAUSE_BYTES
@@ -67,24 +72,33 @@ def _tell_neighbour(tables: PacketTables, ingress_row: int, kind: int, time: int
     packet.path = NOWHERE
     packet.hops = 1
     packet.port = back
-    packet.arrived_at = time
+    packet.sent_at = time
     packet.may_be_marked = False
-    append(tables, back, row)
-    schedule(tables, time, DEPARTURE, back)
+    schedule(tables, max(time, tables.clock[0].now), ARRIVAL, row)
 
 
 @inlined
-def begin_pause(tables: PacketTables, node_row: int, ingress_row: int, now: int) -> None:
-    """Pause the neighbour; from now on each departure is an event, as it must be resumed in time."""
+def has_to_resume(tables: PacketTables, node_row: int, ingress_row: int) -> bool:
+    """Tell whether a port that is paused may go on when what is fixed to leave has left."""
     ingress = tables.ingresses[ingress_row]
+    held = ingress.bytes + ingress.headroom - ingress.leaving
+    return ingress.has_paused and held <= _resume_at(tables, node_row)
+
+
+@called
+def begin_pause(tables: PacketTables, node_row: int, ingress_row: int) -> None:
+    """Pause the neighbour, and see to it that it is resumed in time."""
+    tables.ingresses[ingress_row].has_paused = True
     node = tables.nodes[node_row]
-    ingress.has_paused = True
     node.paused += 1
-    if node.paused == 1:
-        for port_row in range(node.first_port, node.first_port + node.ports):
-            row = tables.ports[port_row].first_release
+    now = tables.clock[0].now
+    for port_row in range(node.first_port, node.first_port + node.ports):
+        port = tables.ports[port_row]
+        if node.paused == 1 and port.waiting > 0:
+            schedule(tables, max(port.free_at, now), DEPARTURE, port_row)
+        if has_to_resume(tables, node_row, ingress_row):
+            row = port.first_release
             while row != NOWHERE:
-                if tables.releases[row].finish > now:
-                    schedule(tables, tables.releases[row].finish, DEPARTURE, port_row)
+                schedule(tables, max(tables.releases[row].finish, now), DEPARTURE, port_row)
                 row = tables.releases[row].next
     _tell_neighbour(tables, ingress_row, PAUSE, now)

@@ -1,0 +1,97 @@
+"""Go-back-N on a network of packets that loses some: what a loss costs, and when there is nothing but a timeout."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from .building import ACKNOWLEDGEMENT, HEADER, PAYLOAD, B, Traffic, behaving, star_of
+
+FULL = PAYLOAD + HEADER
+PACKET_S = FULL / B
+
+
+def round_trip_of(packets):
+    """The round trip of an empty path for which so many packets leave from a loss until it has an effect.
+
+    The next packet has to come, over two links, and the complaint has to go back; half a packet before the last of them
+    has left.
+    """
+    return (packets - 0.5 - 3) * PACKET_S - 2 * ACKNOWLEDGEMENT / B
+
+
+def efficiency(loss, outstanding, in_timeout, delivered, seed=1):
+    """Share of the link that a flow of so many packets makes use of, which loses some on its first link alone."""
+    timeout_s = in_timeout * PACKET_S
+    traffic = Traffic(
+        star_of(2, round_trip_of(outstanding)), behaving(minimum_timeout_s=timeout_s, acknowledge_every=1.0), seed=seed
+    )
+    traffic.lose(0, loss)
+    packets = round(delivered)
+    traffic.send(0, 1, packets * PAYLOAD)
+    return packets * PACKET_S / traffic.finish()
+
+
+@pytest.mark.parametrize(
+    ("outstanding", "loss"), [(32, 1e-3), (32, 1e-2), (32, 3e-2), (128, 3e-4), (128, 1e-3), (128, 1e-2)]
+)
+@pytest.mark.parametrize("in_timeout", ["two round trips", 20000])
+def test_efficiency_at_random_loss(outstanding, loss, in_timeout):
+    """(1 - p)/(1 + p R + p^2 T), with R packets sent in vain for a loss, and T in a timeout; within 15 %.
+
+    There is a timeout where what is sent again is lost again, as the receiver complains but once. So many packets are
+    sent that there are 200 losses, and 40 timeouts where these count.
+    """
+    in_timeout = 2 * outstanding if in_timeout == "two round trips" else in_timeout
+    expected = (1 - loss) / (1 + loss * outstanding + loss**2 * in_timeout)
+    delivered = max(200 / loss, 40 / loss**2 if loss**2 * in_timeout > 0.1 else 0)
+    assert efficiency(loss, outstanding, in_timeout, delivered) == pytest.approx(expected, rel=0.15)
+
+
+def with_lost_ones(packets, windows, outstanding=32, timeout_s=1e-3):
+    """Return when a message is over if all packets that begin within these times are lost [s], and the traffic."""
+    traffic = Traffic(
+        star_of(2, round_trip_of(outstanding)), behaving(minimum_timeout_s=timeout_s, acknowledge_every=1.0)
+    )
+    traffic.send(0, 1, packets * PAYLOAD)
+    for begin, end in windows:
+        traffic.run(begin)
+        traffic.lose(0, 1.0)
+        traffic.run(end)
+        traffic.lose(0, 0.0)
+    over_s = traffic.finish(1e-3)
+    return over_s, traffic
+
+
+def packet_window(number):
+    return (number - 0.5) * PACKET_S, (number + 0.5) * PACKET_S
+
+
+@pytest.mark.parametrize("number", [1, 50, 100])
+def test_one_loss_costs_what_was_on_its_way(number):
+    """The message is over R packets later, within one."""
+    alone, _ = with_lost_ones(200, [])
+    late, traffic = with_lost_ones(200, [packet_window(number)])
+    assert traffic.counts.lost.sum() == 1
+    assert (late - alone) / PACKET_S == pytest.approx(32, abs=1)
+    assert traffic.connections["timeouts"][0] == 0
+
+
+def test_the_loss_of_the_last_packet_costs_a_timeout():
+    """Nothing comes behind it that would show that it is missing; the timer ran from the last acknowledgement on."""
+    alone, _ = with_lost_ones(200, [])
+    late, traffic = with_lost_ones(200, [packet_window(199)], timeout_s=1e-3)
+    assert traffic.connections["timeouts"][0] == 1
+    assert late - alone == pytest.approx(1e-3 + 32 * PACKET_S, abs=33 * PACKET_S)
+
+
+def test_the_second_loss_of_a_packet_costs_a_timeout():
+    """The receiver complains once, so that nobody notices before the timer runs out; then all is sent from there on."""
+    number = 50
+    again = math.ceil(number + 32)
+    late, traffic = with_lost_ones(200, [packet_window(number), ((again - 0.5) * PACKET_S, (again + 1.0) * PACKET_S)])
+    alone, _ = with_lost_ones(200, [])
+    assert traffic.counts.lost.sum() >= 2
+    assert traffic.connections["timeouts"][0] == 1
+    assert late - alone == pytest.approx(1e-3 + 32 * PACKET_S, abs=33 * PACKET_S)
