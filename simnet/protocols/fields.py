@@ -159,6 +159,20 @@ _COSTS = (
         "round trips on the path before the first byte can leave",
     ),
     ProtocolField(
+        "verb",
+        "verb",
+        "choice",
+        "the sender writes into the memory of the receiver, or the receiver reads, so that it has to ask first (RDMA)",
+        choices=("write", "read"),
+    ),
+    ProtocolField(
+        "rendezvous_bytes",
+        "rendezvous",
+        "size",
+        "messages of so many bytes or more wait until the receiver has a place for them; smaller ones go at once",
+        unlimited=True,
+    ),
+    ProtocolField(
         "forwarding",
         "forwarding",
         "choice",
@@ -231,6 +245,14 @@ _BEHAVIOUR = (
         "count",
         "later packets that have to arrive until one counts as lost",
         least=1.0,
+    ),
+    ProtocolField(
+        "receive_ring_packets",
+        "receive_ring",
+        "count",
+        "packets that an adapter keeps for the protocol stack, at packet level; what comes beyond is dropped",
+        least=1.0,
+        unlimited=True,
     ),
     # Timeouts.
     ProtocolField(

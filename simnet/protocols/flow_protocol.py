@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from simnet.protocols.transport import Transport
 
-__all__ = ["FlowProtocol", "message_time_s", "wire_bytes", "with_no_overheads"]
+__all__ = ["FlowProtocol", "asking_time_s", "message_time_s", "wire_bytes", "with_no_overheads"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class FlowProtocol:
     connection: Literal["persistent", "per_message"] = "persistent"
     connection_setup_s: float = 0.0
     connection_setup_round_trips: float = 0.0
+    verb: Literal["write", "read"] = "write"
+    rendezvous_bytes: float = math.inf
     forwarding: Literal["cut_through", "store_and_forward"] = "cut_through"
     divisible: bool = False
     link_kinds: tuple[str, ...] = ()
@@ -115,7 +117,29 @@ def message_time_s(
     if protocol.forwarding == "store_and_forward":
         packet = np.minimum(on_wire, protocol.payload_bytes + protocol.header_bytes)
         forwarding = (hops - 1) * packet / bandwidth_bytes_per_s
-    return np.asarray(overhead + flow + protocol.latency_s + path_latency_s + forwarding, dtype=np.float64)
+    one_way = protocol.latency_s + path_latency_s
+    asking = asking_time_s(protocol, size, one_way)
+    return np.asarray(asking + overhead + flow + one_way + forwarding, dtype=np.float64)
+
+
+def asking_time_s(protocol: FlowProtocol, message_bytes: ArrayLike, one_way_s: ArrayLike) -> NDArray[np.float64]:
+    """Return the time that goes before the first byte of messages leaves, because somebody asks first [s].
+
+    A read is asked for by the receiver. A message that is so large that it needs a rendezvous is announced by its
+    sender, and sent when the receiver has a place for it, so that nothing is copied.
+
+    Parameters
+    ----------
+    protocol : FlowProtocol
+    message_bytes : array_like of float
+        [bytes]
+    one_way_s : array_like of float
+        Latency of the path and of the protocol [s].
+    """
+    size, one_way = np.asarray(message_bytes, dtype=np.float64), np.asarray(one_way_s, dtype=np.float64)
+    each = protocol.send_overhead_s + one_way + protocol.receive_overhead_s
+    asking = np.where(size >= protocol.rendezvous_bytes, 2.0 * each, 0.0)
+    return np.asarray(asking + (each if protocol.verb == "read" else 0.0), dtype=np.float64)
 
 
 def with_no_overheads(protocol: FlowProtocol) -> FlowProtocol:

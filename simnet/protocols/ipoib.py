@@ -103,6 +103,7 @@ IPOIB_DATAGRAM = Definition(
                 "a segment without data: the header of any other",
             ),
         ),
+        Default("receive_ring_packets", 256.0, "Linux ipoib, IPOIB_RX_RING_SIZE, the default of recv_queue_size"),
     ),
 )
 

@@ -99,6 +99,12 @@ _SHARED = (
     Default("latency_s", 0.6 * MICROSECOND, f"share of adapters and buses {_ONE_WAY}"),
     Default("copies_send", 0.0, "the adapter reads the application's memory"),
     Default("copies_receive", 0.0, "the adapter writes the application's memory"),
+    Default("verb", "write", "NCCL's network plug-in writes (net_ib, IBV_WR_RDMA_WRITE)"),
+    Default(
+        "rendezvous_bytes",
+        float("inf"),
+        "NCCL's receivers say where data goes before it is there to be sent; MPI and UCX ask from some KB on",
+    ),
     Default("connection", "persistent", "queue pairs are made once"),
     Default(
         "connection_setup_s",

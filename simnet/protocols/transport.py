@@ -47,6 +47,8 @@ class Transport:
     slow_start_after_idle: bool = False
     reorder_packets: float = 1.0
 
+    receive_ring_packets: float = math.inf
+
     # Timeouts.
     minimum_timeout_s: float = 0.067
     initial_timeout_s: float = 0.067

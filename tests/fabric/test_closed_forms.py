@@ -12,7 +12,7 @@ import simpy
 
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.network import Network
-from simnet.protocols import resolve
+from simnet.protocols import FlowProtocol, message_time_s, resolve
 from simnet.topology import star
 from simnet.traffic import ALL_REDUCE, ScheduleBuilder, parameter_server_push_pull
 from simnet.traffic import Partition as Buffer
@@ -194,3 +194,18 @@ def test_what_follows_soon_is_not_the_same_instant():
     long, short = build.calc(0, 1.0), build.calc(0, 3e-9, repeat=100)
     build.depend(long, short)
     assert duration_s(fabric_on_star(1), build.schedule()) == pytest.approx(1 + 300e-9, rel=1e-12)
+
+
+@pytest.mark.parametrize("verb", ["write", "read"])
+def test_messages_that_are_asked_for_or_announced(verb):
+    """Three after each other: each takes what `message_time_s` says, of sizes below and above that of a rendezvous."""
+    protocol = FlowProtocol(send_overhead_s=1e-6, latency_s=2e-6, rendezvous_bytes=1e5, verb=verb)
+    network = Network(star(hosts=2, bandwidth_bytes_per_s=1e9, latency_s=1e-6), protocol)
+    env = simpy.Environment()
+    fabric = FluidFabric(env, network)
+    for size in (1e3, 1e5, 1e6):
+        build = ScheduleBuilder("send", 2, Buffer(1, 4.0))
+        build.send(0, 1, width=0, fixed_bytes=size, repeat=1)
+        play = fabric.play(fabric.place(build.schedule(), network.compiled.rank_nodes), "send")
+        env.run(until=play.complete)
+        assert play.duration_s == pytest.approx(float(message_time_s(protocol, size, 1e9, 2e-6)), rel=1e-9)

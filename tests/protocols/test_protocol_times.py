@@ -5,6 +5,8 @@ Everything here is a formula; no simulation. Measured rows name their source; no
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -168,3 +170,15 @@ def test_a_message_of_nothing_takes_overheads_and_latency():
 def test_a_host_limits_what_its_cap_does_not():
     protocol = FlowProtocol(host_receive_capacity_bytes_per_s=1e9)
     assert message_time_s(protocol, 2e9, LINK) == pytest.approx(2.0, rel=1e-12)
+
+
+def test_a_read_is_asked_for_and_a_large_message_announced():
+    """A read takes an overhead, a latency and an overhead more; a rendezvous two of each, from its size on."""
+    write = FlowProtocol(send_overhead_s=1e-6, receive_overhead_s=2e-6, latency_s=3e-6, rendezvous_bytes=1e4)
+    sizes, bandwidth = [9999, 10_000], 1e9
+    alone = np.array(sizes) / bandwidth + 1e-6 + 2e-6 + 3e-6 + 4e-6
+    one_way = 1e-6 + 2e-6 + 3e-6 + 4e-6
+    took = message_time_s(write, sizes, bandwidth, path_latency_s=4e-6)
+    assert took == pytest.approx(alone + np.array([0.0, 2 * one_way]))
+    read = message_time_s(replace(write, verb="read"), sizes, bandwidth, path_latency_s=4e-6)
+    assert read == pytest.approx(alone + np.array([one_way, 3 * one_way]))

@@ -106,8 +106,9 @@ class Connections:
         self.arrived_bytes.append(0.0)
         self.lost_bytes.append(0.0)
         transport, settings = self._network.protocol.transport, self._settings
-        connection = self.tables.connections[row]
+        # Paths may need larger tables.
         (path, hops), (back_path, back_hops) = self._path(source, target), self._path(target, source)
+        connection = self.tables.connections[row]
         line = int(self.tables.ports["bytes_per_s"][self.tables.steps["port"][path]])
         # Where nothing is acknowledged, nothing would open a window again.
         is_acknowledged = transport.reliability != "best_effort"
@@ -125,6 +126,7 @@ class Connections:
             "may_be_marked": math.isfinite(transport.mark_from_s),
             "delay": _ps(self._network.protocol.latency_s),
             "rules": _RULES.get(transport.reliability, GO_BACK_N),
+            "is_lossless": transport.link_flow_control != "none",
             "control": controls.NUMBERS.get(transport.congestion_control, controls.OWN),
             "room": max(int(window), 1) if math.isfinite(window) else _FAR,
             "every": max(int(transport.acknowledge_every), 1),

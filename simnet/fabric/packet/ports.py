@@ -146,8 +146,15 @@ def _describe_links(network: Network, settings: PacketSettings, ports: Ports, ta
     table["limit"][links] = np.where(
         from_switch, np.where(np.isfinite(buffers), buffers, settings.buffer_bytes), _UNLIMITED
     )
+    if np.isfinite(transport.receive_ring_packets):
+        ring = round(transport.receive_ring_packets * (payload + network.protocol.header_bytes))
+        hosts = zip(table["source"].tolist(), ports.resources.tolist(), strict=True)
+        receives = np.array([network.stack_of(host, sends=False) == resource for host, resource in hosts], dtype=bool)
+        table["limit"][receives & ports.is_stack] = ring
+    table["mark_from"] = table["mark_all"] = _UNLIMITED
     for column, delay_s in (("mark_from", transport.mark_from_s), ("mark_all", transport.mark_all_s)):
-        table[column] = np.minimum(np.round(delay_s * table["bytes_per_s"].astype(np.float64)), _UNLIMITED)
+        queue = np.round(delay_s * table["bytes_per_s"].astype(np.float64))
+        table[column][links] = np.minimum(queue, _UNLIMITED)[links]
     table["most_marked"], table["marks_at_departure"] = transport.most_marked, transport.marks_at_departure
     if transport.link_flow_control == "credit":
         # A packet that adapters cut into several has room as these do, one by one; here it is one, and some must fit.

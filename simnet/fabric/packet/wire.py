@@ -7,8 +7,10 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from simnet.errors import StalledError
 from simnet.fabric.network import Network
 from simnet.fabric.packet.connections import Connections
+from simnet.fabric.packet.deadlock import find_deadlock
 from simnet.fabric.packet.kernels import engine
 from simnet.fabric.packet.kernels.packets import give_back
 from simnet.fabric.packet.kernels.receivers import DATA
@@ -67,6 +69,7 @@ class _Part:
     payload_bytes: float
     packets: int
     late_s: float
+    has_left: bool = False
 
 
 class Wire:
@@ -90,6 +93,7 @@ class Wire:
         own_controls: Mapping[str, type[Control]] | None = None,
         own_rules: Mapping[str, type[Rules]] | None = None,
     ) -> None:
+        self._network = network
         self._transport = network.protocol.transport
         self._rules_class = (own_rules or {}).get(self._transport.reliability) or RULES[self._transport.reliability]
         rows = {"packets": _PACKETS, "connections": _CONNECTIONS, "messages": _MESSAGES, "steps": _STEPS}
@@ -166,7 +170,10 @@ class Wire:
                 self._sent(row)
             elif why == engine.ARRIVED:
                 self._arrived(row)
+            elif why == engine.LATE:
+                self._look_for_deadlock()
             elif why == engine.TIMED_OUT:
+                self._look_for_deadlock()
                 self.tables.connections["timeouts"][row] += 1
                 acknowledged = int(self.tables.connections["acknowledged"][row])
                 self._carry_out(row, self._rules[row].on_timeout(acknowledged, self.now * PICOSECOND))
@@ -174,6 +181,16 @@ class Wire:
                 self._happened(row)
             else:
                 self._hand_over(row)
+
+    def _look_for_deadlock(self) -> None:
+        """Stop where switches wait for each other for ever."""
+        if self._transport.link_flow_control == "none":
+            return
+        stuck = find_deadlock(self.tables)
+        if stuck:
+            names = [self._network.resource_names[self.ports.resources[port]] for port in stuck]
+            way = ", which waits for ".join([*names, names[0]])
+            raise StalledError(f"deadlock at {self.now * PICOSECOND:.9g} s: buffers are full in a circle: {way}")
 
     def _start_part(self, name: int, source: int, target: int, size_bytes: float, pace: float) -> None:
         connections = self.connections
@@ -192,12 +209,15 @@ class Wire:
         self._carry_out(row, self._rules[row].on_message(self._progress(message), self.now * PICOSECOND))
 
     def _sent(self, message: int) -> None:
-        name = self._parts[message].name
-        parts = self._open_parts.get(name)
+        part = self._parts.get(message)
+        if part is None or part.has_left:
+            return
+        part.has_left = True
+        parts = self._open_parts.get(part.name)
         if parts is not None:
             parts[0] -= 1
         if parts is None or parts[0] == 0:
-            self._told.append(WireEvent(name, is_over=False))
+            self._told.append(WireEvent(part.name, is_over=False))
 
     def _arrived(self, row: int) -> None:
         """Tell of all messages that a connection has received."""
@@ -207,6 +227,8 @@ class Wire:
             self._finish(message, 0.0)
 
     def _finish(self, message: int, lost_bytes: float) -> None:
+        # A receiver that has enough of it does not wait for the rest to leave.
+        self._sent(message)
         part = self._parts.pop(message)
         row = int(self.tables.messages["connection"][message])
         self.connections.arrived_bytes[row] += part.payload_bytes - lost_bytes
@@ -238,11 +260,11 @@ class Wire:
     def _hand_over(self, packet_row: int) -> None:
         """Tell the rules of its connection of a packet."""
         packet = self.tables.packets[packet_row]
-        row, kind, number = int(packet["connection"]), int(packet["kind"]), int(packet["number"])
+        row, kind, number, count = (int(packet[column]) for column in ("connection", "kind", "number", "value"))
         give_back(self.tables, packet_row)
         rules, now_s = self._rules[row], self.now * PICOSECOND
         if kind != DATA:
-            self._carry_out(row, rules.on_reply(kind, number, now_s))
+            self._carry_out(row, rules.on_reply(kind, number, count, now_s))
             return
         progress = None
         for message in self._receiving(row):
@@ -267,13 +289,13 @@ class Wire:
         """Do what the rules of a connection want."""
         for instruction in instructions:
             match instruction:
-                case Reply(kind, number):
-                    engine.send_back(self.tables, row, kind, number, 0)
+                case Reply(kind, number, count):
+                    engine.send_back(self.tables, row, kind, number, count)
                 case GoBack(number):
                     engine.go_back(self.tables, row, number)
-                case SendAgain(message):
+                case SendAgain(message, packets):
                     if message in self._parts:
-                        engine.send_again(self.tables, message)
+                        engine.send_again(self.tables, message, packets)
                 case FinishMessage(message):
                     self._finish(message, self._lacking(message))
                 case SetTimer(message, delay_s):

@@ -35,9 +35,9 @@ class BestEffort(Rules):
         """Hand a message over when it is complete, or its last packet is there and enough of it."""
         return [] if progress is None else self._judge(progress, now_s)
 
-    def on_reply(self, kind: int, number: int, now_s: float) -> list[Instruction]:
+    def on_reply(self, kind: int, number: int, count: int, now_s: float) -> list[Instruction]:
         """Send again what the receiver misses."""
-        return [SendAgain(number)] if kind == MISSING else []
+        return [SendAgain(number, count)] if kind == MISSING else []
 
     def on_timer(self, progress: Progress, now_s: float) -> list[Instruction]:
         """Hand a message over at its deadline, or judge it if nothing has come for a while."""
@@ -53,11 +53,11 @@ class BestEffort(Rules):
     def _judge(self, progress: Progress, now_s: float) -> list[Instruction]:
         """Say what becomes of a message of which nothing more is under way."""
         missing = progress.packets - progress.received
-        is_enough = missing <= self.transport.loss_budget * progress.packets
+        allowed = math.floor(self.transport.loss_budget * progress.packets)
         is_late = now_s >= self._deadline_s[progress.message] * (1 - 1e-12)
-        if missing == 0 or is_late or is_enough:
+        if missing <= allowed or is_late:
             del self._deadline_s[progress.message]
             return [FinishMessage(progress.message)]
         if math.isinf(self.transport.deadline_s):
-            return [Reply(MISSING, progress.message)]
+            return [Reply(MISSING, progress.message, missing - allowed)]
         return []

@@ -22,7 +22,7 @@ class GoBackN(Rules):
         """Say what is missing; that is told but once."""
         return [Reply(OUT_OF_SEQUENCE, expected)] if number > expected else []
 
-    def on_reply(self, kind: int, number: int, now_s: float) -> list[Instruction]:
+    def on_reply(self, kind: int, number: int, count: int, now_s: float) -> list[Instruction]:
         """Go back to where the receiver is."""
         return [GoBack(number)] if kind == OUT_OF_SEQUENCE else []
 

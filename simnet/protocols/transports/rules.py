@@ -44,10 +44,11 @@ class Progress:
 
 @dataclass(frozen=True)
 class Reply:
-    """Send the sender a packet of a kind, from 3 on, with a number."""
+    """Send the sender a packet of a kind, from 3 on, with a number and a count."""
 
     kind: int
     number: int
+    count: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,10 @@ class GoBack:
 
 @dataclass(frozen=True)
 class SendAgain:
-    """Send again what has not come of a message."""
+    """Send again so many of the packets that have not come of a message."""
 
     message: int
+    packets: int
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class Rules:
         """
         return []
 
-    def on_reply(self, kind: int, number: int, now_s: float) -> list[Instruction]:
+    def on_reply(self, kind: int, number: int, count: int, now_s: float) -> list[Instruction]:
         """Take note, at the sender, of what the receiver sent."""
         return []
 

@@ -99,7 +99,7 @@ class Reference:
                     self._tell(now, packet.ingress, True)
             else:
                 count[0] += packet.bytes
-        elif packet.pauses is None and packet.ingress is not None and port.held + packet.bytes > port.limit:
+        elif packet.pauses is None and packet.ingress is not None and self._beside(port, packet) > port.limit:
             self.dropped.add(packet.name)
             return
         else:
@@ -110,6 +110,12 @@ class Reference:
         port.highest = max(port.highest, port.held)
         port.queues[packet.traffic_class].append(packet)
         self._next(now, port_row)
+
+    def _beside(self, port: Port, packet: Packet) -> int:
+        """With a packet that may be dropped, what of a port's buffer is taken; what is lossless takes none of it."""
+        if self.nodes[port.source].lossless == 0:
+            return port.held + packet.bytes
+        return sum(one.bytes for one in port.queues[packet.traffic_class]) + packet.bytes
 
     def _tell(self, now: int, ingress: tuple[int, int], pauses: bool) -> None:
         port_row, traffic_class = ingress

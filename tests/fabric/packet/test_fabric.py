@@ -7,7 +7,7 @@ import math
 import pytest
 
 from simnet.protocols import FlowProtocol
-from simnet.topology import HostSpec, leaf_spine, star
+from simnet.topology import HostSpec, fat_tree, leaf_spine, star
 from simnet.traffic import ALL_REDUCE
 
 from .building import DELAY, HEADER, PAYLOAD, B, play, sends
@@ -53,6 +53,18 @@ def test_all_reduces_are_within_5_percent_of_the_flow_level(name):
     topology = leaf_spine(leaves=2, hosts_per_leaf=4, spines=2, bandwidth_bytes_per_s=B, latency_s=DELAY)
     flow = play(schedule, topology=topology, packets=False)[0]
     assert play(schedule, topology=topology)[0] == pytest.approx(flow, rel=0.05)
+
+
+def test_tables_grow_while_a_connection_is_opened():
+    """The paths of 400 connections over 6 links, there and back, need more rows than there are at first."""
+    pairs = [(source, (source + 17 * step) % 128) for step in range(1, 5) for source in range(128)][:400]
+    schedule = sends(128, *((source, target, 1000) for source, target in pairs))
+    topology = fat_tree(k=8, bandwidth_bytes_per_s=B, latency_s=DELAY)
+    duration, fabric = play(schedule, topology=topology)
+    assert duration < 1e-3
+    counts = fabric.connection_counts()
+    assert counts["packets"].tolist() == [1] * 400
+    assert counts["goodput_bytes"].tolist() == [1000.0] * 400
 
 
 def lossy_star(probability, delay):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -54,3 +55,24 @@ def test_a_slow_receiver_has_nothing_dropped(name):
     duration, fabric = play(sends(2, (0, 1, 4e6)), topology=star_of(2, 4e-6, 56 * GIGABIT), protocol=protocol)
     assert 4e6 / duration == pytest.approx(20 * GIGABIT, rel=0.02)
     assert fabric.queue_counts().dropped.sum() == 0
+
+
+@pytest.mark.parametrize(("name", "drops"), [("ipoib", True), ("ipoib-connected", False)])
+def test_a_receive_ring_that_is_full_drops_datagrams_only(name, drops):
+    """56 Gbit/s come, the stack takes 20: a ring of 256 packets, 1 MB, drops some of 4 MB, which TCP resends.
+
+    Between the ring and the link nothing is dropped; in connected mode the adapter holds back what finds no room.
+    """
+    overrides = {
+        "connection_cap_bytes_per_s": math.inf,
+        "host_send_capacity_bytes_per_s": math.inf,
+        "host_receive_capacity_bytes_per_s": 20 * GIGABIT,
+        "initial_window_packets": 1024.0,
+        "connection_setup_s": 0.0,
+    }
+    topology = star_of(2, 4e-6, 56 * GIGABIT, kind="infiniband")
+    _, fabric = play(sends(2, (0, 1, 4e6)), topology=topology, protocol=resolve(name, overrides))
+    counts = fabric.connection_counts()
+    assert (counts["retransmitted"].sum() > 0) == drops
+    assert fabric.queue_counts().dropped.sum() == 0
+    assert counts["goodput_bytes"].sum() == 4e6

@@ -38,6 +38,15 @@ def test_pauses_keep_what_is_lossless_from_being_dropped(senders):
     assert counts.highest_bytes.max() <= senders * (DEFAULT_PACKETS.pause_at_bytes + headroom) + FULL
 
 
+def test_acknowledgements_have_room_beside_what_is_held_back():
+    """16 hosts send and the 17th sends back: with a buffer larger than that of a port nothing is dropped."""
+    messages = [(sender, 16, 1e6) for sender in range(16)] + [(16, sender, 1e6) for sender in range(16)]
+    _, fabric = play(sends(17, *messages), settings=replace(DEFAULT_PACKETS, buffer_bytes=256 * 1024.0))
+    counts = fabric.queue_counts()
+    assert counts.highest_bytes.max() > 256 * 1024
+    assert counts.dropped.sum() == 0
+
+
 def test_half_of_the_headroom_is_not_enough():
     """After a pause comes what is on a cable of 100 m there and back: with room for half, some is lost."""
     latency_s = 0.5e-6

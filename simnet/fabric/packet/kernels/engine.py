@@ -47,6 +47,7 @@ __all__ = [
     "ARRIVED",
     "FULL",
     "HAPPENED",
+    "LATE",
     "QUIET",
     "TIMED_OUT",
     "TOLD",
@@ -60,7 +61,7 @@ __all__ = [
 ]
 
 # Why `run` came back.
-QUIET, TOLD, FULL, ALL_SENT, ARRIVED, TIMED_OUT, HAPPENED = 0, 1, 2, 3, 4, 5, 6
+QUIET, TOLD, FULL, ALL_SENT, ARRIVED, TIMED_OUT, HAPPENED, LATE = 0, 1, 2, 3, 4, 5, 6, 7
 
 
 @kernel
@@ -74,7 +75,8 @@ def run(tables: PacketTables, until: int) -> int:
         or events; else it is the time of the clock, and ``clock.reported`` is: `TOLD`: a packet that has arrived and
         that its transport has to be told of, to be given back; `ALL_SENT`: a message whose last bit has left;
         `ARRIVED`: a connection that has received all of a message; `TIMED_OUT`: a connection whose timer has run out;
-        `HAPPENED`: a connection whose congestion control is not compiled, and has to be told what has happened.
+        `HAPPENED`: a connection whose congestion control is not compiled, and has to be told what has happened;
+        `LATE`: a connection over lossless links that has heard nothing for too long, and does what it does then.
     """
     clock = tables.clock[0]
     while clock.events > 0:
@@ -254,7 +256,9 @@ def _look_at_timer(tables: PacketTables, row: int) -> int:
     if connection.cells == 0:
         return TIMED_OUT
     time_out(tables, row)
-    return HAPPENED if connection.happened != 0 else QUIET
+    if connection.happened != 0:
+        return HAPPENED
+    return LATE if connection.is_lossless else QUIET
 
 
 @kernel
@@ -275,6 +279,7 @@ def begin_message(tables: PacketTables, row: int, packets: int, last_bytes: int)
     message.last_bytes = last_bytes
     message.received = 0
     message.received_bytes = 0
+    message.wanted = 0
     message.heard_at = clock.now
     message.is_over = False
     message.next = NOWHERE
@@ -326,8 +331,8 @@ def end_message(tables: PacketTables, message_row: int) -> None:
 
 
 @kernel
-def send_again(tables: PacketTables, message_row: int) -> int:
-    """Have all packets of a message that have not come sent again; return how many."""
+def send_again(tables: PacketTables, message_row: int, most: int) -> None:
+    """Have so many packets of a message that have not come sent again, the first ones."""
     message = tables.messages[message_row]
     row = message.connection
     connection = tables.connections[row]
@@ -335,13 +340,15 @@ def send_again(tables: PacketTables, message_row: int) -> int:
     catch_up(tables, connection.port, now)
     count = 0
     for number in range(message.first, min(message.end, connection.highest)):
+        if count == most:
+            break
         cell = tables.cells[cell_of(tables, row, number)]
         if not cell.has and cell.state == OUT:
             to_lost(tables, row, number)
             count += 1
+    message.wanted = message.received + count
     make_ready(tables, row, now)
     catch_up(tables, connection.port, now)
-    return count
 
 
 @kernel

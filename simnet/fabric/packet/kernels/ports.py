@@ -250,7 +250,10 @@ def _admit(tables: PacketTables, port_row: int, row: int, now: int) -> bool:
         return True
     if (node.lossless >> packet.traffic_class) & 1 == 1:
         return _admit_lossless(tables, port.source, packet.ingress, packet.bytes, now)
-    if port.held + packet.bytes > _room(tables, port_row):
+    # What may not be dropped is counted where it came in, and takes no room from what may. Of that the class counts
+    # alone, as far as it waits.
+    held = port.held if node.lossless == 0 else tables.queues[port_row * CLASSES + packet.traffic_class].bytes
+    if held + packet.bytes > _room(tables, port_row):
         return False
     if node.shares_buffer:
         tables.ingresses[packet.ingress].bytes += packet.bytes

@@ -208,6 +208,7 @@ def _receive_any(tables: PacketTables, packet_row: int) -> int:
     message.received += 1
     message.received_bytes += packet.bytes
     packet.value = message_row
-    if message.received == message.end - message.first or packet.number == message.end - 1:
+    is_told = message.received == message.end - message.first or packet.number == message.end - 1
+    if is_told or message.received == message.wanted:
         return NOT_EXPECTED
     return TAKEN
