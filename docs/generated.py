@@ -6,6 +6,7 @@ written by `with_generated`, and a test holds it in step.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -167,6 +168,47 @@ def _topologies() -> str:
     return _table(["topology", "ranks", "links"], rows)
 
 
+# -- results ---------------------------------------------------------------------------------------------------------
+
+
+def _rows_of(name: str) -> list[dict[str, str]]:
+    """Return the rows of a table in the results of protocols."""
+    with (ROOT / "results" / "protocols" / name).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _each_protocol(exchange: str) -> str:
+    """Return what an iteration takes over each protocol at both fidelities, and what packets tell."""
+    rows: dict[str, dict[str, dict[str, str]]] = {}
+    for row in _rows_of("inception_v3_16.csv"):
+        if row["exchange"] == exchange:
+            rows.setdefault(row["protocol"], {})[row["fidelity"]] = row
+    lines = []
+    for name, both in rows.items():
+        flow, packet = both["flow"], both["packet"]
+        exposed = [f"{1e3 * float(one['exposed_communication_time_s']):.2f}" for one in (flow, packet)]
+        efficiency = [f"{float(one['scaling_efficiency']):.4f}" for one in (flow, packet)]
+        counts = [packet[column] for column in ("dropped", "retransmitted", "timeouts")]
+        lines.append([f"`{name}`", *exposed, *efficiency, *counts, f"{float(packet['lost_bytes']) / 1e6:.1f}"])
+    head = ["", "exposed, flow [ms]", "packet [ms]", "efficiency, flow", "packet"]
+    return _table([*head, "dropped", "sent again", "timeouts", "lost [MB]"], lines)
+
+
+def _lossy() -> str:
+    """Return efficiency by loss, flow level, and what best effort loses."""
+    rows = [row for row in _rows_of("lossy.csv") if row["fidelity"] == "flow"]
+    losses = list(dict.fromkeys(row["loss"] for row in rows))
+    lines: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        found = lines.setdefault((row["network"], row["protocol"]), [])
+        found.append(f"{float(row['scaling_efficiency']):.3f}")
+    table = [[network, f"`{protocol}`", *values] for (network, protocol), values in lines.items()]
+    first = rows[0]["network"]
+    lost = [row for row in rows if (row["network"], row["protocol"]) == (first, "best-effort")]
+    table.append(["all", "lost, `best-effort` [MB]", *(f"{float(row['lost_bytes']) / 1e6:.1f}" for row in lost)])
+    return _table(["network", "protocol", *losses], table)
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "columns": _columns,
     "columns of a collective": lambda: columns_as_markdown("collective_sizes"),
@@ -178,5 +220,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "models": _models,
     "rates": _rates,
     "topologies": _topologies,
+    "Inception-V3, ring": lambda: _each_protocol("ring"),
+    "Inception-V3, parameter server": lambda: _each_protocol("1 parameter server"),
+    "lossy training": _lossy,
 }
 """What writes each part, by its name."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+import protocols
 
 import simnet
 from simnet.experiment.collective import run_collective
@@ -167,6 +168,7 @@ def main() -> None:
     volumes()
     crossover()
     servers()
+    protocols.main()
     print(f"wrote {HERE} in {time.perf_counter() - began:.0f} s")
 
 

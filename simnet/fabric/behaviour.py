@@ -59,7 +59,7 @@ def describe_transport(row: Table, protocol: FlowProtocol) -> None:
     row["first_timeout"] = transport.minimum_timeout_s if measured else transport.initial_timeout_s
     row["few_packets"] = transport.few_packets
     row["few_timeout"] = transport.few_packets_timeout_s
-    row["loss_budget"] = transport.loss_budget
+    row["loss_budget"], row["critical_share"] = transport.loss_budget, transport.critical_share
 
 
 def describe_connections(

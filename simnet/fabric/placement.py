@@ -16,7 +16,7 @@ from simnet.fabric.behaviour import describe_behaviour, describe_connections, id
 from simnet.fabric.kernels.losses import RELIABLE
 from simnet.fabric.kernels.tables import DEPENDENCY, EDGE, GATE, HOP, OPERATION, Table
 from simnet.fabric.network import Network
-from simnet.protocols import asking_time_s, wire_bytes
+from simnet.protocols import lead_time_s, wire_bytes
 from simnet.traffic.schedule import Kind, Schedule, Until
 
 __all__ = ["LOCAL", "REMOTE", "Placement", "place"]
@@ -186,9 +186,9 @@ def place(
         table["each_setup"] = setup
         setup = np.zeros(count)
 
-    asking = np.where(remote, asking_time_s(protocol, sizes, latency[route_of]), 0.0)
-    table["first_setup"] += asking
-    table["each_setup"] += asking
+    lead = np.where(remote, lead_time_s(protocol, sizes, latency[route_of]), 0.0)
+    table["first_setup"] += lead
+    table["each_setup"] += lead
 
     lengths = np.array([len(route.resources) if route else 0 for route in routes], dtype=np.int64)
     table["hops"][flows] = lengths[route_of[flows]]

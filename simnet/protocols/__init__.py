@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simnet.protocols.defaults import Default, Definition
 from simnet.protocols.fields import FIELDS, ProtocolField
-from simnet.protocols.flow_protocol import FlowProtocol, asking_time_s, message_time_s, wire_bytes, with_no_overheads
+from simnet.protocols.flow_protocol import FlowProtocol, lead_time_s, message_time_s, wire_bytes, with_no_overheads
 from simnet.protocols.registry import PROTOCOLS, ProtocolValue, mismatch, resolve, values
 from simnet.protocols.transport import Transport
 
@@ -17,7 +17,7 @@ __all__ = [
     "ProtocolField",
     "ProtocolValue",
     "Transport",
-    "asking_time_s",
+    "lead_time_s",
     "message_time_s",
     "mismatch",
     "resolve",

@@ -29,6 +29,7 @@ BEST_EFFORT = replace(
             "p of MLT (H. Wang et al., NSDI 2024), from memory; LTP takes a message at about 0.2. What goes beyond is "
             "sent again",
         ),
+        Default("critical_share", 0.0, "chosen: all of a gradient alike; DGT and LTP single out what is large"),
         Default("deadline_s", float("inf"), "chosen: OptiReduce takes the 95th percentile of times that it measured"),
         Default(
             "quiet_s",

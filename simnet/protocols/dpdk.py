@@ -79,6 +79,8 @@ DPDK = Definition(
             _BURST_PACKETS * (float(ETHERNET_MTU.value) - TCP_IP_HEADER_BYTES),
             "packets are handed over in bursts of up to 32 (MAX_PKT_BURST of F-Stack and the DPDK examples)",
         ),
+        Default("inline_bytes", 188.0, "as with verbs on the same adapters: their driver inlines small packets"),
+        Default("fetch_s", 0.5 * MICROSECOND, "as with verbs on the same adapters"),
         Default("latency_s", 0.8 * MICROSECOND, f"share of adapters and buses {_ONE_WAY}"),
         Default("connection_cap_bytes_per_s", _CORE_RATE, _CORE_SOURCE),
         Default(

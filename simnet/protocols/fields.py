@@ -173,6 +173,18 @@ _COSTS = (
         unlimited=True,
     ),
     ProtocolField(
+        "inline_bytes",
+        "inline",
+        "size",
+        "messages of so many bytes are part of the request; the adapter fetches larger ones from memory",
+        unlimited=True,
+    ),
+    ProtocolField("fetch_s", "fetch", "duration", "what that takes before the first byte is there"),
+    ProtocolField(
+        "batch_packets", "batch_packets", "count", "messages of fewer packets wait until more are to be sent, or"
+    ),
+    ProtocolField("batch_delay_s", "batch_delay", "duration", "until so long has passed"),
+    ProtocolField(
         "forwarding",
         "forwarding",
         "choice",
@@ -365,6 +377,13 @@ _BEHAVIOUR = (
         "loss_budget",
         "count",
         "share of a message that may stay lost; what goes beyond is sent again",
+        most=1.0,
+    ),
+    ProtocolField(
+        "critical_share",
+        "critical_share",
+        "count",
+        "share of a message, its beginning, that has to come in any case",
         most=1.0,
     ),
     ProtocolField(

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from simnet.protocols.transport import Transport
 
-__all__ = ["FlowProtocol", "asking_time_s", "message_time_s", "wire_bytes", "with_no_overheads"]
+__all__ = ["FlowProtocol", "lead_time_s", "message_time_s", "wire_bytes", "with_no_overheads"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,10 @@ class FlowProtocol:
     connection_setup_round_trips: float = 0.0
     verb: Literal["write", "read"] = "write"
     rendezvous_bytes: float = math.inf
+    inline_bytes: float = math.inf
+    fetch_s: float = 0.0
+    batch_packets: float = 0.0
+    batch_delay_s: float = 0.0
     forwarding: Literal["cut_through", "store_and_forward"] = "cut_through"
     divisible: bool = False
     link_kinds: tuple[str, ...] = ()
@@ -118,15 +122,16 @@ def message_time_s(
         packet = np.minimum(on_wire, protocol.payload_bytes + protocol.header_bytes)
         forwarding = (hops - 1) * packet / bandwidth_bytes_per_s
     one_way = protocol.latency_s + path_latency_s
-    asking = asking_time_s(protocol, size, one_way)
-    return np.asarray(asking + overhead + flow + one_way + forwarding, dtype=np.float64)
+    lead = lead_time_s(protocol, size, one_way)
+    return np.asarray(lead + overhead + flow + one_way + forwarding, dtype=np.float64)
 
 
-def asking_time_s(protocol: FlowProtocol, message_bytes: ArrayLike, one_way_s: ArrayLike) -> NDArray[np.float64]:
-    """Return the time that goes before the first byte of messages leaves, because somebody asks first [s].
+def lead_time_s(protocol: FlowProtocol, message_bytes: ArrayLike, one_way_s: ArrayLike) -> NDArray[np.float64]:
+    """Return the time before the first byte of messages leaves, apart from the work of the sender [s].
 
     A read is asked for by the receiver. A message that is so large that it needs a rendezvous is announced by its
-    sender, and sent when the receiver has a place for it, so that nothing is copied.
+    sender, and sent when the receiver has a place for it, so that nothing is copied. One that is not in the request
+    itself is fetched by the adapter. One of few packets waits for others where packets are sent in batches.
 
     Parameters
     ----------
@@ -138,8 +143,10 @@ def asking_time_s(protocol: FlowProtocol, message_bytes: ArrayLike, one_way_s: A
     """
     size, one_way = np.asarray(message_bytes, dtype=np.float64), np.asarray(one_way_s, dtype=np.float64)
     each = protocol.send_overhead_s + one_way + protocol.receive_overhead_s
-    asking = np.where(size >= protocol.rendezvous_bytes, 2.0 * each, 0.0)
-    return np.asarray(asking + (each if protocol.verb == "read" else 0.0), dtype=np.float64)
+    lead = np.where(size >= protocol.rendezvous_bytes, 2.0 * each, 0.0)
+    lead += np.where(size > protocol.inline_bytes, protocol.fetch_s, 0.0)
+    lead += np.where(np.ceil(size / protocol.payload_bytes) < protocol.batch_packets, protocol.batch_delay_s, 0.0)
+    return np.asarray(lead + (each if protocol.verb == "read" else 0.0), dtype=np.float64)
 
 
 def with_no_overheads(protocol: FlowProtocol) -> FlowProtocol:

@@ -27,8 +27,12 @@ _ONE_WAY = (
     "1.63 us on two directly connected hosts (IBM tulips, ConnectX-5)"
 )
 _FIRST_PACKET = (
-    "fitted to ib_send_lat of 4 KiB and 32 KiB, 2.26 and 4.56 us, half on each side (D. Potter's thesis, "
-    "mtu_performance.tex; 1 KiB comes out 23 % low)"
+    "fitted together with fetch to ib_send_lat of 1, 4 and 32 KiB, 1.58, 2.26 and 4.56 us, half on each side (D. "
+    "Potter's thesis, mtu_performance.tex)"
+)
+_FETCH = (
+    "fitted together with send_overhead_per_byte (ib_send_lat, D. Potter's thesis, mtu_performance.tex): a read of "
+    "memory over PCIe, 0.4 to 0.9 us (R. Neugebauer et al., SIGCOMM 2018, from memory)"
 )
 _NO_CORE = "the adapter moves the data, so that no core limits it: "
 _NO_CORE_MEASURED = "97.4 Gbit/s on one connection at 100 (ConnectX-5, openfabric-systems/simllm incast.csv)"
@@ -93,12 +97,14 @@ _BEHAVIOUR = (
 _SHARED = (
     Default("send_overhead_s", 0.15 * MICROSECOND, f"share of posting and doorbell {_ONE_WAY}"),
     Default("receive_overhead_s", 0.10 * MICROSECOND, f"share of polling {_ONE_WAY}"),
-    Default("send_overhead_s_per_byte", 0.132 * NANOSECOND, _FIRST_PACKET),
-    Default("receive_overhead_s_per_byte", 0.132 * NANOSECOND, _FIRST_PACKET),
+    Default("send_overhead_s_per_byte", 0.07 * NANOSECOND, _FIRST_PACKET),
+    Default("receive_overhead_s_per_byte", 0.07 * NANOSECOND, _FIRST_PACKET),
     Default("pipeline_bytes", 4096.0, "one packet: the adapter works on the others meanwhile"),
     Default("latency_s", 0.6 * MICROSECOND, f"share of adapters and buses {_ONE_WAY}"),
     Default("copies_send", 0.0, "the adapter reads the application's memory"),
     Default("copies_receive", 0.0, "the adapter writes the application's memory"),
+    Default("inline_bytes", 188.0, "what fits into a request of verbs (D. Potter's thesis, mtu_performance.tex)"),
+    Default("fetch_s", 0.5 * MICROSECOND, _FETCH),
     Default("verb", "write", "NCCL's network plug-in writes (net_ib, IBV_WR_RDMA_WRITE)"),
     Default(
         "rendezvous_bytes",

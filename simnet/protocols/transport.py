@@ -78,6 +78,7 @@ class Transport:
 
     # Loss that is put up with.
     loss_budget: float = 0.0
+    critical_share: float = 0.0
     deadline_s: float = math.inf
     quiet_s: float = math.inf
 

@@ -7,7 +7,7 @@ import pytest
 import simnet
 
 NO_OVERHEADS = {
-    **dict.fromkeys(("send_overhead", "receive_overhead", "latency", "connection_setup"), "0 s"),
+    **dict.fromkeys(("send_overhead", "receive_overhead", "latency", "connection_setup", "fetch"), "0 s"),
     **dict.fromkeys(("send_overhead_per_byte", "receive_overhead_per_byte"), "0 s/B"),
     **dict.fromkeys(("header", "pipeline"), "0 B"),
     **dict.fromkeys(

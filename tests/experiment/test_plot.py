@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import simnet
 from simnet.experiment.columns import COLUMNS
-from simnet.experiment.plot import bars, breakdown, curves, save_figure
+from simnet.experiment.plot import bars, breakdown, curves, panels, save_figure
 
 from .examples import star_scenario
 
@@ -54,6 +54,19 @@ def test_curves_are_told_apart_without_colour(frame):
     many = pd.concat([frame.assign(protocol=f"p{number}") for number in range(7)])
     styles = {(line.get_marker(), line.get_linestyle()) for line in curves(many).axes[0].lines}
     assert len(styles) == 7
+
+
+def test_panels_are_curves_side_by_side(frame):
+    """One for each value of a column, in the order of the frame, with the same axis and one legend for all."""
+    both = pd.concat([frame.assign(place="near"), frame.assign(place="far", scaling_efficiency=0.5)])
+    figure = panels(both, panel="place", title="two places")
+    assert [axes.get_title() for axes in figure.axes] == ["near", "far"]
+    assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
+    for axes in figure.axes:
+        assert [line.get_label() for line in axes.lines] == ["ideal", "tcp", "ipoib"]
+    assert set(figure.axes[1].lines[0].get_ydata()) == {0.5}
+    [legend] = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["ideal", "tcp", "ipoib"]
 
 
 def test_curves_over_text_keep_the_order_of_the_frame():

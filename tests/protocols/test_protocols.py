@@ -58,8 +58,8 @@ def test_every_value_has_a_source(name):
     protocol, shown = resolve(name), values(name)
     named = [value.field for value in shown]
     assert named == [field for field in FIELDS if field in named]
-    only_of_rdma = {"verb", "rendezvous_bytes"}
-    assert ({*COSTS} - only_of_rdma) | {"reliability", "congestion_control", "link_flow_control"} <= set(named)
+    only_of_some = {"verb", "rendezvous_bytes", "inline_bytes", "fetch_s", "batch_packets", "batch_delay_s"}
+    assert ({*COSTS} - only_of_some) | {"reliability", "congestion_control", "link_flow_control"} <= set(named)
     for value in shown:
         assert value.value == FIELDS[value.field].of(protocol)
         assert value.unit == FIELDS[value.field].unit

@@ -128,10 +128,15 @@ def _do_without(tables: Tables, row: int, packets: float) -> float:
             break
         missing += 1.0
     wait = 0.0
+    if transport.critical_share > 0.0 and missing > 0.0:
+        critical = transport.critical_share * missing
+        operation.resent_bytes = critical / (1.0 - operation.loss) * transport.payload_bytes
+        missing -= critical
+        wait = operation.round_trip
     allowed = np.floor(transport.loss_budget * packets)
     if transport.loss_budget > 0.0 and missing > allowed:
         again = missing - allowed
-        operation.resent_bytes = again / (1.0 - operation.loss) * transport.payload_bytes
+        operation.resent_bytes += again / (1.0 - operation.loss) * transport.payload_bytes
         missing = allowed
         wait = operation.round_trip
     lost = min(missing * transport.payload_bytes, operation.firing_bytes)

@@ -221,6 +221,7 @@ TRANSPORT = record(  # what all messages between hosts have in common; see simne
     first_timeout=FLOAT,  # of a connection that has just been opened
     few_packets=FLOAT,
     few_timeout=FLOAT,
+    critical_share=FLOAT,  # of a message, that is sent until it has come
     loss_budget=FLOAT,
 )
 

@@ -86,6 +86,12 @@ class Connections:
             self._make_cells(row, min(needed, int(connection["room"])) + 2)
         return row
 
+    def missing(self, row: int, first: int, end: int) -> int:
+        """Return how many packets from `first` up to and without `end` have not come, where order does not matter."""
+        connection = self.tables.connections[row]
+        cells = int(connection["first_cell"]) + (np.arange(first, end) & (int(connection["cells"]) - 1))
+        return int((~self.tables.cells["has"][cells]).sum())
+
     def late_s(self, row: int, packet_bytes: int) -> float:
         """Return for how much longer than its link the hosts of a connection need for a packet [s]."""
         connection = self.tables.connections[row]

@@ -255,7 +255,9 @@ class Wire:
     def _progress(self, message: int) -> Progress:
         record = self.tables.messages[message]
         first, end, received = int(record["first"]), int(record["end"]), int(record["received"])
-        return Progress(message, first, end, received, int(record["heard_at"]) * PICOSECOND)
+        critical = math.ceil(self._transport.critical_share * (end - first))
+        missing = self.connections.missing(int(record["connection"]), first, first + critical) if critical else 0
+        return Progress(message, first, end, received, int(record["heard_at"]) * PICOSECOND, missing)
 
     def _hand_over(self, packet_row: int) -> None:
         """Tell the rules of its connection of a packet."""

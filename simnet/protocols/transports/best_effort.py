@@ -2,7 +2,8 @@
 
 A message is over when all of it is there; or at its deadline; or when its last packet came, or none has for a while,
 and no more is missing than the loss budget allows. If more is missing, that is asked for again (MLT; H. Wang et al.,
-NSDI 2024), unless there is a deadline (OptiReduce; E. Warraich et al., NSDI 2025).
+NSDI 2024), unless there is a deadline (OptiReduce; E. Warraich et al., NSDI 2025). The first packets may be critical:
+a message is not over without them (LTP's critical packets; what else is critical has to be put first).
 """
 
 from __future__ import annotations
@@ -43,11 +44,14 @@ class BestEffort(Rules):
         """Hand a message over at its deadline, or judge it if nothing has come for a while."""
         quiet_at = progress.heard_at_s + self.transport.quiet_s
         deadline = self._deadline_s[progress.message]
-        if now_s < min(quiet_at, deadline) * (1 - 1e-12):
-            return [SetTimer(progress.message, min(quiet_at, deadline) - now_s)]
+        # Past its deadline only what is critical is still waited for, and asked for when nothing else is under way.
+        due = quiet_at if now_s >= deadline * (1 - 1e-12) and progress.critical_missing else min(quiet_at, deadline)
+        if now_s < due * (1 - 1e-12):
+            return [SetTimer(progress.message, due - now_s)]
         instructions = self._judge(progress, now_s)
         if FinishMessage(progress.message) not in instructions:
-            instructions.append(SetTimer(progress.message, min(self.transport.quiet_s, max(deadline - now_s, 0.0))))
+            wait = min(self.transport.quiet_s, self.transport.minimum_timeout_s)
+            instructions.append(SetTimer(progress.message, min(wait, deadline - now_s) if now_s < deadline else wait))
         return instructions
 
     def _judge(self, progress: Progress, now_s: float) -> list[Instruction]:
@@ -55,9 +59,11 @@ class BestEffort(Rules):
         missing = progress.packets - progress.received
         allowed = math.floor(self.transport.loss_budget * progress.packets)
         is_late = now_s >= self._deadline_s[progress.message] * (1 - 1e-12)
+        wanted = 0 if is_late or math.isfinite(self.transport.deadline_s) else max(missing - allowed, 0)
+        wanted = max(wanted, progress.critical_missing)
+        if wanted:
+            return [Reply(MISSING, progress.message, wanted)]
         if missing <= allowed or is_late:
             del self._deadline_s[progress.message]
             return [FinishMessage(progress.message)]
-        if math.isinf(self.transport.deadline_s):
-            return [Reply(MISSING, progress.message, missing - allowed)]
         return []

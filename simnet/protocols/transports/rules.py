@@ -28,6 +28,8 @@ class Progress:
         Packets of it that have come, where order does not matter.
     heard_at_s : float
         When the last of them did [s].
+    critical_missing : int
+        Of the first packets, those that are critical, how many have not come.
     """
 
     message: int
@@ -35,6 +37,7 @@ class Progress:
     end: int
     received: int
     heard_at_s: float
+    critical_missing: int = 0
 
     @property
     def packets(self) -> int:

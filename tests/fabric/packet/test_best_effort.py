@@ -117,3 +117,18 @@ def test_a_stage_with_deadlines_is_shorter_than_its_slowest_flow():
     assert mean_s < 0.95 * slowest_s
     assert lost == pytest.approx(np.mean(np.maximum(1 - deadline_s / (slower * packets * PACKET_S), 0)), rel=0.15)
     assert 0 < lost < 0.01
+
+
+@pytest.mark.parametrize("deadline", [math.inf, 0.5])
+def test_what_is_critical_comes_in_any_case(deadline):
+    """The first 20 % of a message, at 30 % of loss: sent again until all of it is there; of the rest 30 % is missing.
+
+    So 0.8 x 0.3 = 24 % is lost. A deadline after half of the time is waited beyond, as critical packets are missing.
+    """
+    packets = 10_000
+    behaviour = {"critical_share": 0.2, "loss_budget": 0.5, "deadline_s": deadline * packets * PACKET_S}
+    _, lost, traffic = message(best_effort(**behaviour), packets, 0.30)
+    assert lost == pytest.approx(0.8 * 0.3, abs=0.02)
+    resent = traffic.connections["retransmitted"][0]
+    # Each loss is made good with probability 0.7 at a time.
+    assert resent == pytest.approx(0.2 * packets * 0.3 / 0.7, rel=0.15)
