@@ -49,7 +49,10 @@ def _without_rate(tables: Tables, row: int, names: Sequence[str], base_s: float)
     operation = tables.operations[row]
     hops = tables.hops["resource"][operation.first_hop : operation.first_hop + operation.hops].tolist()
     closed = [names[resource] for resource in hops if tables.resources["capacity"][resource] <= 0.0]
-    why = f"{', '.join(closed)} has no capacity" if closed else "its cap is 0"
+    if operation.is_elsewhere:
+        why = "its packets do not get through"
+    else:
+        why = f"{', '.join(closed)} has no capacity" if closed else "its cap is 0"
     return (
         f"{_ranks(tables, row)} has {operation.remaining:.0f} bytes left since {base_s + operation.since:.9g} s: {why}"
     )

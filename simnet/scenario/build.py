@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -192,17 +193,27 @@ def build_background(spec: BackgroundSpec, topology: Topology | None) -> Backgro
     return BackgroundSettings(spec.load, spec.sizes, spec.mean_size, spec.pairs, spec.shape)
 
 
-def build_packet(spec: PacketSpec) -> PacketSettings:
+def build_packet(spec: PacketSpec, protocol: FlowProtocol | None) -> PacketSettings:
     """Return the settings of the packet level.
 
     Raises
     ------
     InputError
-        A switch that would never resume.
+        A switch that would never resume, or that has no room for a packet.
     """
+    problems = []
     if spec.resume_at > spec.pause_at:
-        message = "resume_at is above pause_at"
-        raise InputError(Problem(message, "a switch resumes with less than what it paused at", ("packet", "resume_at")))
+        hint = "a switch resumes with less than what it paused at"
+        problems.append(Problem("resume_at is above pause_at", hint, ("packet", "resume_at")))
+    if protocol is not None and math.isfinite(protocol.payload_bytes):
+        packet_bytes = protocol.payload_bytes + protocol.header_bytes
+        for key, room in (("buffer", spec.buffer), ("shared_buffer", spec.shared_buffer), ("credit", spec.credit)):
+            if room is not None and room < packet_bytes:
+                message = f"a {key} of {room:g} B has no room for a packet"
+                hint = f"one of {protocol.name} has {packet_bytes:g} B"
+                problems.append(Problem(message, hint, ("packet", key)))
+    if problems:
+        raise InputError(problems)
     return PacketSettings(
         buffer_bytes=spec.buffer,
         shared_buffer_bytes=spec.shared_buffer or 0.0,

@@ -155,7 +155,7 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
             taken |= frozenset(job.nodes.tolist())
         jobs.append(job)
     background = attempt(("background",), lambda: _background(right, topology))
-    packet = attempt((), lambda: _packet(right))
+    packet = attempt((), lambda: _packet(right, protocol))
     spec, placed = parts.spec, [job for job in jobs if job is not None]
     if problems or spec is None or topology is None or protocol is None or run is None or len(placed) < len(jobs):
         raise InputError(_in_order(problems))
@@ -182,9 +182,9 @@ def _background(right: Any, topology: Topology | None) -> BackgroundSettings | N
     return build_background(right.background, topology) if right.background is not None else None
 
 
-def _packet(right: Any) -> PacketSettings | None:
+def _packet(right: Any, protocol: FlowProtocol | None) -> PacketSettings | None:
     """Return the settings of the packet level; None at flow level."""
-    return build_packet(right.packet) if right.fidelity == "packet" else None
+    return build_packet(right.packet, protocol) if right.fidelity == "packet" else None
 
 
 _Attempt = Callable[[KeyPath, Callable[[], Any]], Any]

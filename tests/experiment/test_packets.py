@@ -71,6 +71,12 @@ def test_a_switch_that_would_never_resume_is_refused():
         simnet.run(SCENARIO | {"fidelity": "packet", "packet": {"pause_at": "10 KB", "resume_at": "20 KB"}})
 
 
+def test_switches_without_room_for_a_packet_are_refused():
+    """4096 bytes and 82 of headers are 4178, more than 4 KB."""
+    with pytest.raises(InputError, match="a buffer of 4000 B has no room for a packet, one of roce has 4178 B"):
+        simnet.run(SCENARIO | {"fidelity": "packet", "packet": {"buffer": "4 KB"}})
+
+
 @pytest.mark.parametrize("fidelity", ["flow", "packet"])
 def test_what_is_lost_and_not_sent_again_is_accounted_for(fidelity):
     """1 % of packets on each of two links: 1 - 0.99^2 = 1.99 % of the payload, within 10 % of that."""
