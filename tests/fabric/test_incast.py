@@ -92,8 +92,8 @@ def test_lossless_links_prevent_it(senders):
     assert rate > 9.2
 
 
-def test_senders_that_come_one_after_the_other_do_not_meet():
-    """16 senders, 64 KiB of queue, each 55 us, the time of its own data, after the one before: no timeout."""
+def for_16_senders():
+    """Reno with a timeout of 200 ms, and 64 KiB of queue in front of the 17th host."""
     behaviour = Transport(
         reliability="sack",
         congestion_control="reno",
@@ -101,7 +101,7 @@ def test_senders_that_come_one_after_the_other_do_not_meet():
         initial_window_packets=10.0,
         minimum_timeout_s=0.2,
     )
-    fabric = fabric_with(
+    return fabric_with(
         behaviour,
         hosts=17,
         round_trip_s=ROUND_TRIP_S,
@@ -109,6 +109,11 @@ def test_senders_that_come_one_after_the_other_do_not_meet():
         connection_setup_round_trips=1.0,
         **TCP,
     )
+
+
+def test_senders_that_come_one_after_the_other_do_not_meet():
+    """16 senders, 64 KiB of queue, each 55 us, the time of its own data, after the one before: no timeout."""
+    fabric = for_16_senders()
 
     def sender(number: int):
         yield fabric.env.timeout(number * 55e-6)
@@ -124,21 +129,7 @@ def test_senders_that_come_one_after_the_other_do_not_meet():
 
 def test_another_connection_that_is_open_is_no_part_of_it():
     """The second round of the same senders goes with windows that are open: no timeout."""
-    behaviour = Transport(
-        reliability="sack",
-        congestion_control="reno",
-        link_flow_control="none",
-        initial_window_packets=10.0,
-        minimum_timeout_s=0.2,
-    )
-    fabric = fabric_with(
-        behaviour,
-        hosts=17,
-        round_trip_s=ROUND_TRIP_S,
-        buffer_bytes=64 * KIBIBYTE,
-        connection_setup_round_trips=1.0,
-        **TCP,
-    )
+    fabric = for_16_senders()
     messages = [(sender, 16, SRU) for sender in range(16)]
     assert time_of(fabric, *messages) > 0.2
     assert time_of(fabric, *messages) < 2e-3

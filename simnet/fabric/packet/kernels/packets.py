@@ -116,6 +116,18 @@ def count_held(tables: PacketTables, port_row: int, time: int) -> None:
 
 
 @inlined
+def _take_turn(tables: PacketTables, queue_row: int, lane_row: int) -> None:
+    """Let an input that has packets have its turn after the others."""
+    queue = tables.queues[queue_row]
+    tables.lanes[lane_row].next = NOWHERE
+    if queue.last_lane == NOWHERE:
+        queue.first_lane = lane_row
+    else:
+        tables.lanes[queue.last_lane].next = lane_row
+    queue.last_lane = lane_row
+
+
+@inlined
 def append(tables: PacketTables, port_row: int, row: int) -> None:
     """Put a packet at the end of its queue, or of those that came by the same port."""
     packet = tables.packets[row]
@@ -130,12 +142,7 @@ def append(tables: PacketTables, port_row: int, row: int) -> None:
         lane = tables.lanes[lane_row]
         if lane.tail == NOWHERE:
             lane.head = row
-            lane.next = NOWHERE
-            if queue.last_lane == NOWHERE:
-                queue.first_lane = lane_row
-            else:
-                tables.lanes[queue.last_lane].next = lane_row
-            queue.last_lane = lane_row
+            _take_turn(tables, port_row * CLASSES + packet.traffic_class, lane_row)
         else:
             tables.packets[lane.tail].next = row
         lane.tail = row
@@ -172,15 +179,10 @@ def take_first(tables: PacketTables, queue_row: int) -> None:
         queue.first_lane = lane.next
         if queue.first_lane == NOWHERE:
             queue.last_lane = NOWHERE
-        lane.next = NOWHERE
         if lane.head == NOWHERE:
             lane.tail = NOWHERE
         else:
-            if queue.last_lane == NOWHERE:
-                queue.first_lane = lane_row
-            else:
-                tables.lanes[queue.last_lane].next = lane_row
-            queue.last_lane = lane_row
+            _take_turn(tables, queue_row, lane_row)
     else:
         row = queue.head
         queue.head = tables.packets[row].next

@@ -215,24 +215,35 @@ def _account(tables: PacketTables, row: int, number: int, time: int) -> None:
     cell = tables.cells[cell_of(tables, row, number)]
     is_again = number < connection.highest
     if is_again:
-        connection.first_lost = cell.next
-        if cell.next == NOWHERE:
-            connection.last_lost = NOWHERE
-        else:
-            tables.cells[cell_of(tables, row, cell.next)].previous = NOWHERE
+        take_out(tables, row, number)
     else:
         cell.skip = 0
     cell.again = is_again
     cell.state = OUT
     cell.sent_at = time
+    _put_in(tables, row, number)
+
+
+@called
+def _put_in(tables: PacketTables, row: int, number: int) -> None:
+    """Put a packet at the end of the list that its state says."""
+    connection = tables.connections[row]
+    cell = tables.cells[cell_of(tables, row, number)]
+    is_out = cell.state == OUT
+    last = connection.last_out if is_out else connection.last_lost
     cell.next = NOWHERE
-    cell.previous = connection.last_out
-    if connection.last_out == NOWHERE:
+    cell.previous = last
+    if last != NOWHERE:
+        tables.cells[cell_of(tables, row, last)].next = number
+    elif is_out:
         connection.first_out = number
     else:
-        tables.cells[cell_of(tables, row, connection.last_out)].next = number
-    connection.last_out = number
-    connection.in_flight += 1
+        connection.first_lost = number
+    if is_out:
+        connection.last_out = number
+        connection.in_flight += 1
+    else:
+        connection.last_lost = number
 
 
 @called
@@ -261,16 +272,8 @@ def take_out(tables: PacketTables, row: int, number: int) -> None:
 def to_lost(tables: PacketTables, row: int, number: int) -> None:
     """Have a packet under way sent again, after those that already are to be."""
     take_out(tables, row, number)
-    connection = tables.connections[row]
-    cell = tables.cells[cell_of(tables, row, number)]
-    cell.state = LOST
-    cell.next = NOWHERE
-    cell.previous = connection.last_lost
-    if connection.last_lost == NOWHERE:
-        connection.first_lost = number
-    else:
-        tables.cells[cell_of(tables, row, connection.last_lost)].next = number
-    connection.last_lost = number
+    tables.cells[cell_of(tables, row, number)].state = LOST
+    _put_in(tables, row, number)
 
 
 @inlined
