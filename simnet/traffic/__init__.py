@@ -27,6 +27,14 @@ from simnet.traffic.flat_all_reduce import (
 )
 from simnet.traffic.formulas import FORMULAS, Formula, VolumeRow, volume_table
 from simnet.traffic.goals import Goal, all_reduce_goal, broadcast_goal, reduce_goal
+from simnet.traffic.one_worker import (
+    average_in_pair,
+    gossip_round,
+    neighbours_of,
+    pull_from_servers,
+    push_to_servers,
+    send_to_all,
+)
 from simnet.traffic.parameter_server import aggregator_count, parameter_server_push_pull
 from simnet.traffic.parent_tree import broadcast_down, reduce_up, tree_of_parents_all_reduce
 from simnet.traffic.pipeline import Segment, Stage, pipeline_step
@@ -81,6 +89,7 @@ __all__ = [
     "add_phases",
     "aggregator_count",
     "all_reduce_goal",
+    "average_in_pair",
     "broadcast_down",
     "broadcast_goal",
     "butterfly_all_reduce",
@@ -96,6 +105,7 @@ __all__ = [
     "double_tree_all_reduce",
     "doubling_all_gather",
     "goal_faults",
+    "gossip_round",
     "halving_doubling_all_reduce",
     "halving_reduce_scatter",
     "hierarchical_all_reduce",
@@ -103,10 +113,13 @@ __all__ = [
     "map_reduce_with_switches",
     "mesh_all_reduce",
     "message_steps",
+    "neighbours_of",
     "pairwise_all_to_all",
     "parameter_server_push_pull",
     "pipeline_step",
     "prove",
+    "pull_from_servers",
+    "push_to_servers",
     "reduce_goal",
     "reduce_up",
     "repeated",
@@ -114,6 +127,7 @@ __all__ = [
     "ring_all_reduce",
     "ring_reduce_scatter",
     "ring_send_recv",
+    "send_to_all",
     "star_all_reduce",
     "torus_all_reduce",
     "tree_aggregate_rounds",

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from simnet.engine.random_streams import random_stream
 from simnet.errors import InputError, Problem
 from simnet.topology import CompiledTopology, Topology
 from simnet.topology.multicast import multicast_tree
@@ -22,19 +23,50 @@ from simnet.traffic import (
     ALL_REDUCE,
     Schedule,
     aggregator_count,
+    average_in_pair,
+    gossip_round,
     map_reduce,
     map_reduce_with_switches,
+    neighbours_of,
     parameter_server_push_pull,
+    pull_from_servers,
+    push_to_servers,
     ring_all_gather,
     ring_reduce_scatter,
+    send_to_all,
     tree_of_parents_all_reduce,
 )
 from simnet.training.settings import Architecture
 
-__all__ = ["ARCHITECTURES", "Arrangement", "Way", "arrange", "most_messages_at_once"]
+__all__ = ["ARCHITECTURES", "Alone", "Arrangement", "Way", "arrange", "most_messages_at_once"]
 
 MakeSchedule = Callable[..., Schedule]
-"""``(elements, element_bytes, *, divisible, bucket) -> Schedule``: that of one bucket."""
+"""``(elements, element_bytes, *, divisible) -> Schedule``: that of one bucket."""
+
+MakeSchedules = Callable[[Sequence[int], float, bool], list[Schedule]]
+"""``(elements, element_bytes, divisible) -> [Schedule]``: those of all buckets."""
+
+
+@dataclass(frozen=True, eq=False)
+class Alone:
+    """What one worker of an architecture exchanges by itself, when it need not wait for others.
+
+    Parameters
+    ----------
+    push : callable
+        As `Arrangement.schedules`: what it sends for each bucket; rank 0 is the worker.
+    pull : callable or None
+        Likewise, what it then gets.
+    nodes : callable
+        ``iteration -> ndarray of int``: node index of each rank.
+    others : callable
+        ``iteration -> sequence of int``: which workers are ranks 1 and up; empty where servers are.
+    """
+
+    push: MakeSchedules
+    pull: MakeSchedules | None
+    nodes: Callable[[int], NDArray[np.int64]]
+    others: Callable[[int], Sequence[int]] = lambda _: ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +83,18 @@ class Arrangement:
         Each worker takes part as soon as it is ready itself, not only when all are.
     streams : float
         Exchanges that may be under way at once.
+    alone : callable or None
+        ``(worker, seed, job) -> Alone``; None where nobody can exchange by itself.
+    peers : sequence of sequence of int, or None
+        Whom each worker exchanges with, and so waits for; None: all of them.
     """
 
     nodes: NDArray[np.int64]
-    schedules: Callable[[Sequence[int], float, bool], list[Schedule]]
+    schedules: MakeSchedules
     joins_late: bool = False
     streams: float = 1
+    alone: Callable[[int, int, str], Alone] | None = None
+    peers: Sequence[Sequence[int]] | None = None
 
 
 class Arrange(Protocol):
@@ -150,7 +188,7 @@ def _all_reduce(make: MakeSchedule) -> Arrange:
     return arrange_it
 
 
-def _each_bucket(make: MakeSchedule) -> Callable[[Sequence[int], float, bool], list[Schedule]]:
+def _each_bucket(make: MakeSchedule) -> MakeSchedules:
     """Make the schedule of each bucket by itself; buckets of one size share theirs."""
 
     def schedules(elements: Sequence[int], element_bytes: float, divisible: bool) -> list[Schedule]:
@@ -191,7 +229,30 @@ def _parameter_server(
                 )
         return [made[key] for key in zip(elements, only, strict=True)]
 
-    return Arrangement(np.concatenate([nodes, hosts]), schedules, joins_late=True, streams=math.inf)
+    def alone(worker: int, seed: int, job: str) -> Alone:  # noqa: ARG001
+        own = np.concatenate([nodes[[worker]], hosts])
+        update = {key: costs[key] for key in ("update_s_per_byte", "memory_accesses") if key in costs}
+        core = worker % int(options.get("cores", 1))
+
+        def shards(make: MakeSchedule) -> MakeSchedules:
+            def each(elements: Sequence[int], element_bytes: float, divisible: bool) -> list[Schedule]:
+                only = server_of_each(elements, servers, str(options.get("shards", "even")))
+                return [
+                    make(servers, size, element_bytes, divisible=divisible, only=which)
+                    for size, which in zip(elements, only, strict=True)
+                ]
+
+            return each
+
+        return Alone(shards(partial(push_to_servers, core=core, **update)), shards(pull_from_servers), lambda _: own)
+
+    return Arrangement(
+        np.concatenate([nodes, hosts]),
+        schedules,
+        joins_late=True,
+        streams=math.inf,
+        alone=alone if not fan_in else None,
+    )
 
 
 def server_of_each(elements: Sequence[int], servers: int, shards: str) -> list[int | None]:
@@ -257,6 +318,40 @@ def _servers_apart(workers: int, options: Mapping[str, Any]) -> int:
     return 0 if options.get("placement") == "colocated" else _server_count(workers, options)
 
 
+# -- gossip ------------------------------------------------------------------------------------------------------------
+
+
+def _gossip(
+    topology: Topology,  # noqa: ARG001
+    nodes: NDArray[np.int64],
+    options: Mapping[str, Any],
+    busy: frozenset[int],  # noqa: ARG001
+) -> Arrangement:
+    """Let workers average with their neighbours in a graph: with all of them, or with one that is drawn."""
+    graph = str(options.get("graph", "ring"))
+    neighbours = neighbours_of(graph, len(nodes))
+
+    def alone(worker: int, seed: int, job: str) -> Alone:
+        mine = neighbours[worker]
+        if options.get("partners", "all") == "all" or not mine:
+            own = nodes[[worker, *mine]]
+            return Alone(_each_bucket(partial(send_to_all, len(mine))), None, lambda _: own, lambda _: mine)
+
+        def partner(iteration: int) -> list[int]:
+            return [mine[int(random_stream(seed, "partner", job, worker, iteration).integers(len(mine)))]]
+
+        return Alone(_each_bucket(average_in_pair), None, lambda it: nodes[[worker, *partner(it)]], partner)
+
+    return Arrangement(
+        nodes,
+        _each_bucket(partial(gossip_round, len(nodes), graph=graph)),
+        joins_late=True,
+        streams=math.inf,
+        alone=alone,
+        peers=neighbours,
+    )
+
+
 # -- map-reduce, and switches that reduce and replicate ----------------------------------------------------------------
 
 
@@ -319,6 +414,9 @@ ARCHITECTURES: Mapping[str, Way] = MappingProxyType(
             servers=lambda *_: 1,
         ),
         "in_network": Way(_in_network),
+        "gossip": Way(
+            _gossip, pairs=lambda workers, options: workers**2 if options.get("graph") == "mesh" else 0
+        ),
     }
 )
 """The architectures by the names that scenarios use."""

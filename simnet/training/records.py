@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ class IterationRow(NamedTuple):
     waiting_s : stood still while its group was not, for a peer
     input_s : stood still for training data
     communication_s : with at least one transfer of its own under way
+    staleness : updates of others between the reading of its parameters and its own update; 0 where all update together
+    ahead : iterations that it was ahead of the slowest when it began
     """
 
     job: str
@@ -34,6 +37,8 @@ class IterationRow(NamedTuple):
     waiting_s: float
     input_s: float
     communication_s: float
+    staleness: int = 0
+    ahead: int = 0
 
 
 class CollectiveRow(NamedTuple):
@@ -41,7 +46,7 @@ class CollectiveRow(NamedTuple):
 
     Attributes
     ----------
-    what : all_reduce, reduce_scatter or all_gather
+    what : all_reduce, reduce_scatter or all_gather; push or pull of one worker
     size_bytes : of the bucket
     announced_s : when the last member had it ready
     start_s : when it began, after those before it
@@ -51,6 +56,7 @@ class CollectiveRow(NamedTuple):
     bytes_sent_by_busiest : payload sent by the rank that sends most
     lost_bytes : payload that was lost, and not sent again
     placement : what was played
+    worker : whose it was; -1 of all together
     """
 
     job: str
@@ -67,6 +73,7 @@ class CollectiveRow(NamedTuple):
     bytes_sent_by_busiest: float
     lost_bytes: float
     placement: Placed
+    worker: int = -1
 
 
 class Sent:
@@ -75,8 +82,8 @@ class Sent:
     Parameters
     ----------
     workers : int
-    first_iteration, last_iteration : int
-        The first and the last that are measured.
+    is_measured : callable
+        Tells whether what has been sent for an iteration counts.
 
     Attributes
     ----------
@@ -88,26 +95,26 @@ class Sent:
         For how long cores of servers have worked, by node index and number of the core [s].
     """
 
-    def __init__(self, workers: int, first_iteration: int, last_iteration: int) -> None:
+    def __init__(self, workers: int, is_measured: Callable[[int], bool]) -> None:
         self.payload_bytes: NDArray[np.float64] = np.zeros(workers)
         self.wire_bytes: NDArray[np.float64] = np.zeros(workers)
         self.lost_bytes = 0.0
         self.core_s: dict[tuple[int, int], float] = {}
-        self._measured = range(first_iteration, last_iteration + 1)
+        self._is_measured = is_measured
 
     def add(self, iteration: int, members: NDArray[np.int64], placement: Placed) -> None:
         """Count what has been played for an iteration; the workers are its first ranks."""
-        if iteration in self._measured:
+        if self._is_measured(iteration):
             self.payload_bytes[members] += placement.payload_bytes_sent[: len(members)]
             self.wire_bytes[members] += placement.wire_bytes_sent[: len(members)]
 
     def add_lost(self, iteration: int, lost_bytes: float) -> None:
         """Count payload that was lost [bytes]."""
-        if iteration in self._measured:
+        if self._is_measured(iteration):
             self.lost_bytes += lost_bytes
 
     def add_cores(self, iteration: int, placement: Placed) -> None:
         """Count for how long cores have worked."""
-        if iteration in self._measured:
+        if self._is_measured(iteration):
             for core, seconds in placement.core_s.items():
                 self.core_s[core] = self.core_s.get(core, 0.0) + seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -17,6 +18,7 @@ __all__ = [
     "JobSettings",
     "Parallelism",
     "RunSettings",
+    "Sync",
     "TrainingSettings",
 ]
 
@@ -114,6 +116,50 @@ class Parallelism:
 
 
 @dataclass(frozen=True)
+class Sync:
+    """When workers synchronise.
+
+    Parameters
+    ----------
+    name : str
+        ``bsp``: bulk synchronous, all with all in each iteration; ``asp``: asynchronous, each goes on when its own
+        exchange is over; ``ssp``: stale synchronous, likewise, but nobody gets more than `staleness` iterations ahead
+        (Q. Ho et al., NIPS 2013); ``local_sgd``: as bsp, but only each `period`-th iteration exchanges anything (S.
+        Stich, ICLR 2019); ``one_shot``: only the last one does (M. Zinkevich et al., NIPS 2010).
+    staleness : int
+        Of ``ssp``, at least 0.
+    period : int
+        Of ``local_sgd``, at least 1.
+    """
+
+    name: str = "bsp"
+    staleness: int = 0
+    period: int = 1
+
+    @property
+    def waits_alone(self) -> bool:
+        """Whether each worker exchanges by itself, instead of all together."""
+        return self.name in ("asp", "ssp")
+
+    @property
+    def bound(self) -> float:
+        """How many iterations a worker may be ahead of another."""
+        return math.inf if self.name == "asp" else self.staleness
+
+    @property
+    def label(self) -> str:
+        """What tables call it."""
+        numbers = {"ssp": f" {self.staleness}", "local_sgd": f" {self.period}"}
+        return self.name + numbers.get(self.name, "")
+
+    def exchanges_in(self, iteration: int, last: int) -> bool:
+        """Tell whether an iteration ends with an exchange, so that the `last` one always does."""
+        if self.name == "one_shot":
+            return iteration == last
+        return (last - iteration) % self.period == 0
+
+
+@dataclass(frozen=True)
 class TrainingSettings:
     """Who trains, and how they keep in step.
 
@@ -122,8 +168,7 @@ class TrainingSettings:
     workers : int
         They are the first ranks of the topology.
     architecture : Architecture
-    sync : str
-        ``bsp``.
+    sync : Sync
     bucket_bytes : float
         A bucket is sent when it holds at least so much [bytes].
     overlap : bool
@@ -150,7 +195,7 @@ class TrainingSettings:
 
     workers: int
     architecture: Architecture = Architecture()
-    sync: str = "bsp"
+    sync: Sync = Sync()
     bucket_bytes: float = 25.0 * MEBIBYTE
     overlap: bool = True
     forward_overlap: bool = False
@@ -256,9 +301,12 @@ class RunSettings:
     Parameters
     ----------
     iterations : int
-        Measured iterations, at least 1.
+        Measured iterations, at least 1. Where workers exchange by themselves, it is over when all together have done
+        so many times the workers.
     warmup : int
-        Iterations before those, not measured.
+        Iterations before those, not measured; counted likewise.
+    duration_s : float or None
+        Measure for so long instead [s].
     seed : int
         Of all random streams.
     records_messages : bool
@@ -267,5 +315,6 @@ class RunSettings:
 
     iterations: int = 10
     warmup: int = 1
+    duration_s: float | None = None
     seed: int = 0
     records_messages: bool = False

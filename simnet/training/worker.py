@@ -6,22 +6,39 @@ import itertools
 import math
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 import simpy
 
 from simnet.engine.recorder import Recorder
 from simnet.fabric.interface import Fabric
-from simnet.training.communicator import Communicator
+from simnet.fabric.play import Play
+from simnet.training.asynchronous import OwnCommunicator
 from simnet.training.compute import ComputeTimes
+from simnet.training.course import Course
 from simnet.training.loader import Loader
 from simnet.training.plan import Plan, Stretch
 from simnet.training.records import IterationRow
-from simnet.training.settings import RunSettings
 from simnet.training.step import SplitStep
 
-__all__ = ["Worker", "work"]
+__all__ = ["Exchanges", "Worker", "work"]
 
 Waits = Generator[simpy.Event, object, None]
+
+
+class Exchanges(Protocol):
+    """What a worker exchanges, with a group or by itself."""
+
+    joins_late: bool
+
+    def announce(self, iteration: int, part: int, member: int) -> None:
+        """Say that a member has a part of an iteration ready."""
+
+    def finish(self, iteration: int, part: int, member: int) -> Generator[simpy.Event, Play, float]:
+        """Wait until an exchange is over for a member; return since when all have taken part [s]."""
+
+    def busy_s(self) -> float:
+        """Return for how long something has been under way since the beginning [s]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +55,15 @@ class Worker:
     rank : int
     node : int
         Node index.
-    run : RunSettings
+    course : Course
+        How long it goes on.
+    exchanges_in : callable
+        Tells whether anything is exchanged in an iteration.
     start_s : float
         When it begins [s].
     plan : Plan
         What it does in an iteration; of a worker that has only a part of the model, what it exchanges.
-    communicator : Communicator or None
+    communicator : Exchanges or None
         Of those that it exchanges gradients with; None where there is nobody.
     member : int
         Its number among them, or that of the worker that exchanges them on its behalf.
@@ -63,10 +83,11 @@ class Worker:
     job: str
     rank: int
     node: int
-    run: RunSettings
+    course: Course
+    exchanges_in: Callable[[int], bool]
     start_s: float
     plan: Plan
-    communicator: Communicator | None
+    communicator: Exchanges | None
     member: int
     leads: bool
     compute: ComputeTimes | None
@@ -84,43 +105,28 @@ class _Times:
     input_s: float = 0.0
 
 
-def work(
-    worker: Worker, begin_measuring: Callable[[], None], end: Callable[[], None], is_alone: Callable[[], bool]
-) -> Waits:
-    """Be a worker, until its last iteration is over; and go on as long as others are measured.
-
-    Parameters
-    ----------
-    worker : Worker
-    begin_measuring : callable
-        Called before its first measured iteration.
-    end : callable
-        Called after its last.
-    is_alone : callable
-        Tells whether all other jobs are through.
-    """
+def work(worker: Worker) -> Waits:
+    """Be a worker, as long as its course goes on."""
     if worker.start_s > worker.env.now:
         yield worker.env.timeout(worker.start_s - worker.env.now)
     if worker.loader is not None:
         yield from worker.loader.prepare(worker.rank)
-    run = worker.run
     for iteration in itertools.count():
-        if iteration == run.warmup:
-            begin_measuring()
-        if iteration == run.warmup + run.iterations:
-            if is_alone():
-                # Nobody comes after the last iteration who would wait for what it leaves open.
-                yield from _stall(worker, iteration - 1, worker.plan.left_open, _Times())
-                end()
-                return
-            end()
+        if not worker.course.goes_on(worker.rank, iteration):
+            # Nobody comes after the last iteration who would wait for what it leaves open.
+            yield from _stall(worker, iteration - 1, worker.plan.left_open, _Times())
+            worker.course.leave()
+            return
         yield from _iterate(worker, iteration)
 
 
 def _iterate(worker: Worker, iteration: int) -> Waits:
     env, fabric = worker.env, worker.fabric
     start_s, transferred_s = env.now, fabric.transfer_s(worker.node)
-    times = _Times()
+    times, ahead = _Times(), 0
+    own = worker.communicator if isinstance(worker.communicator, OwnCommunicator) else None
+    if own is not None:
+        ahead = own.begin()
     if worker.loader is not None:
         yield from worker.loader.next_batch(worker.rank, iteration)
         times.input_s = env.now - start_s
@@ -128,6 +134,8 @@ def _iterate(worker: Worker, iteration: int) -> Waits:
         yield from _take_part(worker, worker.step, iteration, times)
     elif worker.compute is not None:
         yield from _compute(worker, worker.compute, iteration, times)
+    if not worker.course.end(worker.rank, iteration):
+        return
     worker.recorder.add(
         IterationRow(
             worker.job,
@@ -139,6 +147,8 @@ def _iterate(worker: Worker, iteration: int) -> Waits:
             times.waiting_s,
             times.input_s,
             fabric.transfer_s(worker.node) - transferred_s,
+            own.staleness if own is not None else 0,
+            ahead,
         )
     )
 
@@ -186,7 +196,7 @@ def _take_part(worker: Worker, step: SplitStep, iteration: int, times: _Times) -
 
 def _announce(worker: Worker, iteration: int, stretch: Stretch) -> None:
     """Say what is ready at the end of a stretch."""
-    if worker.communicator is not None and worker.leads:
+    if worker.communicator is not None and worker.leads and worker.exchanges_in(iteration):
         for part in stretch.announces:
             worker.communicator.announce(iteration, part, worker.member)
 
@@ -197,7 +207,7 @@ def _stall(worker: Worker, iteration: int, parts: Iterable[int], times: _Times) 
     Where members join late, it is waiting for peers until the last of them has.
     """
     communicator = worker.communicator
-    if communicator is None:
+    if communicator is None or not worker.exchanges_in(iteration):
         return
     began_s, busy_s = worker.env.now, communicator.busy_s()
     together_s = began_s
