@@ -10,16 +10,17 @@ import simpy
 from numpy.typing import NDArray
 
 from simnet.engine.recorder import Recorder
-from simnet.fabric.interface import Fabric, Placed
-from simnet.training.architectures import Arrangement, arrange, sharded
+from simnet.fabric.interface import Fabric
+from simnet.training.architectures import arrange
 from simnet.training.buckets import Bucket, make_buckets
 from simnet.training.communicator import Communicator, Exchange
 from simnet.training.compute import ComputeTimes, Stretches, compute_times
+from simnet.training.exchanges import lay_out_exchanges
 from simnet.training.layout import lay_out_workers
 from simnet.training.loader import Loader
 from simnet.training.plan import Plan, plan_iteration
 from simnet.training.records import Sent
-from simnet.training.settings import JobSettings, RunSettings, TrainingSettings
+from simnet.training.settings import JobSettings, RunSettings
 from simnet.training.split import StagePart, split_job
 from simnet.training.step import SplitStep, StepParts, begin_steps
 from simnet.training.worker import Worker, work
@@ -209,7 +210,7 @@ class _Start:
         plan = plan_iteration(model, buckets, training)
         if len(arrangement.nodes) == 1:
             return Group(members, arrangement.nodes, buckets, plan, (), None)
-        exchanges = tuple(self._exchanges(plan, arrangement, training))
+        exchanges = lay_out_exchanges(self.fabric, plan, arrangement, training)
         communicator = Communicator(
             self.env,
             self.fabric,
@@ -223,28 +224,6 @@ class _Start:
             arrangement.joins_late,
         )
         return Group(members, arrangement.nodes, buckets, plan, exchanges, communicator)
-
-    def _exchanges(self, plan: Plan, arrangement: Arrangement, training: TrainingSettings) -> list[Exchange]:
-        """Lay out the exchange of each part of a plan."""
-        exchanges: dict[int, Exchange] = {}
-        for collective in dict.fromkeys(part.collective for part in plan.parts):
-            ours = [index for index, part in enumerate(plan.parts) if part.collective == collective]
-            how = arrangement if collective == "all_reduce" else sharded(arrangement.nodes, collective)
-            elements = [plan.parts[index].bucket.elements for index in ours]
-            element_bytes = training.gradient_element_bytes
-            schedules = how.schedules(elements, element_bytes, self.fabric.network.protocol.divisible)
-            algorithm = training.architecture.name if collective == "all_reduce" else "ring"
-            for index, schedule in zip(ours, schedules, strict=True):
-                bucket = plan.parts[index].bucket
-                placement = self.fabric.place(schedule, how.nodes)
-                exchanges[index] = Exchange(
-                    algorithm,
-                    bucket.elements * element_bytes,
-                    _always(placement),
-                    bucket=bucket.index,
-                    what=collective,
-                )
-        return [exchanges[index] for index in range(len(plan.parts))]
 
     def step(self, parts: StepParts, replica: int, stretches: Stretches) -> SplitStep:
         """Let the workers of a replica do their steps together."""
@@ -282,10 +261,6 @@ class _Start:
             settings.workload.batch_size,
             self.sent,
         )
-
-
-def _always(placement: Placed) -> Callable[[int], Placed]:
-    return lambda _: placement
 
 
 def _after(env: simpy.Environment, count: int) -> tuple[Callable[[], None], simpy.Event]:
