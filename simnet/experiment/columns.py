@@ -69,7 +69,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("sync", "str", "", "way of synchronising"),
         Column("fidelity", "str", "", "how the network is simulated"),
         Column("batch_size_per_worker", "int", "samples", "per worker, or replica of a split model, and iteration"),
-        Column("iterations", "int", "", "measured iterations"),
+        Column("iterations", "int", "", "measured iterations of a worker, mean"),
         Column(
             "iteration_time_s",
             "float",
@@ -93,6 +93,25 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             "throughput_samples_per_s / that of the baseline: one worker of the fastest group without communication",
         ),
         Column("scaling_efficiency", "float", "", "speedup / workers"),
+        Column(
+            "updates_per_s",
+            "float",
+            "1/s",
+            "updates of the model: 1 / iteration_time_s where all update together, else iterations of all workers per "
+            "time",
+        ),
+        Column(
+            "staleness_updates",
+            "float",
+            "",
+            "updates of other workers between the reading of parameters and one's own update, mean; 0 where all update "
+            "together",
+        ),
+        Column("staleness_max_updates", "float", "", "the most of these"),
+        Column("ahead_max_iterations", "float", "", "most iterations that a worker began ahead of the slowest"),
+        Column(
+            "straggler_cost", "float", "", "waiting_time_s / iteration_time_s: what standing still for others takes"
+        ),
         Column("bytes_sent_per_worker", "float", "bytes", "payload that a worker sends per iteration, mean"),
         Column("wire_bytes", "float", "bytes", "the same with packet headers; none within a host"),
         Column(
@@ -142,6 +161,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             "compute_time_s + exposed_communication_time_s + waiting_time_s + input_time_s",
         ),
         *_TIMES,
+        Column("staleness_updates", "int", "", "updates of others that its own did not know of"),
+        Column("ahead_iterations", "int", "", "iterations that it began ahead of the slowest"),
     ),
     "workers": (
         _JOB,
@@ -153,6 +174,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("host", "str", "", "host that the node is in"),
         Column("iteration_time_s", "float", "s", "mean over measured iterations; so are the other times"),
         *_TIMES,
+        Column("iterations", "int", "", "measured iterations; not the same for all under asp and ssp"),
+        Column("staleness_updates", "float", "", "updates of others that an update did not know of, mean"),
         Column("bytes_sent", "float", "bytes", "payload sent per iteration"),
         Column("wire_bytes", "float", "bytes", "the same with packet headers"),
     ),
@@ -160,7 +183,13 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         _JOB,
         Column("iteration", "int", "", "number of the iteration; the warm-up has those below 0"),
         Column("bucket", "int", "", "number of the bucket, in the order in which gradients become ready"),
-        Column("what", "str", "", "all_reduce of gradients, reduce_scatter of them, or all_gather of parameters"),
+        Column(
+            "what",
+            "str",
+            "",
+            "all_reduce of gradients, reduce_scatter of them, or all_gather of parameters; push or pull of one worker",
+        ),
+        Column("worker", "int", "", "whose it was; -1 where all take part together"),
         Column("algorithm", "str", "", "how the bucket was exchanged"),
         Column("size_bytes", "float", "bytes", "size of the bucket"),
         Column("announced_s", "float", "s", "when the last worker had the bucket ready"),
@@ -181,6 +210,18 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("bytes_sent", "float", "bytes", "payload sent by all ranks together, servers and switches included"),
         Column("bytes_sent_by_busiest", "float", "bytes", "payload sent by the rank that sends most"),
         Column("lost_bytes", "float", "bytes", "payload of it that was lost, and not sent again"),
+    ),
+    "staleness": (
+        _JOB,
+        Column(
+            "of",
+            "str",
+            "",
+            "updates: of others, between the reading of parameters and one's own update; iterations: ahead of the "
+            "slowest when an iteration began",
+        ),
+        Column("staleness", "int", "", "how many of those"),
+        Column("count", "int", "", "measured iterations of all workers that were so stale"),
     ),
     "links": (
         Column("job", "str", "", "name of the job; all, where there are several"),

@@ -93,8 +93,8 @@ def run_scenario(scenario: Scenario) -> Result:
     if scenario.background is not None:
         start_background(env, fabric, scenario.background, scenario.run.seed)
     started = _Counters(fabric)
-    env.any_of([job.measured for job in jobs]).callbacks.append(lambda _: started.take())
-    done = env.all_of([job.done for job in jobs])
+    env.any_of([job.course.measured for job in jobs]).callbacks.append(lambda _: started.take())
+    done = env.all_of([job.course.done for job in jobs])
     try:
         env.run(until=done)
     except RuntimeError:

@@ -18,6 +18,7 @@ from simnet.experiment.tables import (
     iterations_table,
     links_table,
     ordered,
+    staleness_table,
     workers_table,
 )
 from simnet.fabric.interface import Fabric
@@ -63,15 +64,23 @@ def tables_of(
     if links["utilisation"].max() > 1 + 1e-9:
         raise InvariantError(f"{_bottleneck(links)} carried more than its capacity")
     iterations, exchanges = recorder.rows(IterationRow), recorder.rows(CollectiveRow)
-    found: dict[str, list[pd.DataFrame]] = {"summary": [], "iterations": [], "workers": [], "collectives": []}
+    found: dict[str, list[pd.DataFrame]] = {
+        "summary": [],
+        "iterations": [],
+        "workers": [],
+        "collectives": [],
+        "staleness": [],
+    }
     for job in jobs:
         own = job.settings.name
-        times = iterations_table([row for row in iterations if row.job == own], scenario.run)
-        workers = workers_table(job, fabric, times, scenario.run)
-        collectives = collectives_table([row for row in exchanges if row.job == own], scenario.run, fabric)
+        times = iterations_table([row for row in iterations if row.job == own], job.course)
+        workers = workers_table(job, fabric, times)
+        collectives = collectives_table([row for row in exchanges if row.job == own], job.course, fabric)
         row = _summary(scenario, job, fabric, times, workers, _bottleneck(links), wall_time_s())
-        for table, frame in zip(found, (row, times, workers, collectives), strict=True):
+        for table, frame in zip(found, (row, times, workers, collectives, staleness_table(times)), strict=True):
             found[table].append(frame)
+    if not any(job.settings.training.sync.waits_alone for job in jobs):
+        del found["staleness"]
     tables = {table: pd.concat(frames, ignore_index=True) for table, frames in found.items()}
     return {**tables, "links": links}
 
@@ -92,7 +101,14 @@ def _summary(
     numbers = range(scenario.run.warmup, scenario.run.warmup + scenario.run.iterations)
     means = {name: float(measured[name].mean()) for name in PARTS}
     iteration_time_s = iteration_time(means)
-    throughput = _ratio(training.grid.data * workload.batch_size, iteration_time_s)
+    together, duration_s = job.course.count.sum(), job.course.duration_s
+    if math.isnan(duration_s):
+        # Workers in step: as many iterations each, over the same time in the mean.
+        updates_per_s = _ratio(1.0, iteration_time_s)
+        throughput = _ratio(training.grid.data * workload.batch_size, iteration_time_s)
+    else:
+        updates_per_s = _ratio(float(together), duration_s)
+        throughput = updates_per_s * workload.batch_size
     baseline = scenario.baseline_samples_per_s or _ratio(workload.batch_size, job.fastest_s(numbers))
     speedup = throughput / baseline if math.isfinite(baseline) else math.nan
     begun_s = measured.loc[measured["iteration"] == 0, "start_s"].to_numpy()
@@ -112,10 +128,10 @@ def _summary(
         "parallelism": describe_parallelism(job.settings),
         "protocol": scenario.protocol_name,
         "architecture": training.architecture.name,
-        "sync": training.sync,
+        "sync": training.sync.label,
         "fidelity": scenario.fidelity,
         "batch_size_per_worker": workload.batch_size,
-        "iterations": scenario.run.iterations,
+        "iterations": int(round(together / training.workers)),
         "iteration_time_s": iteration_time_s,
         "iteration_time_p95_s": float(np.percentile(measured["iteration_time_s"], 95)),
         **means,
@@ -123,9 +139,14 @@ def _summary(
         "throughput_samples_per_s": throughput,
         "speedup": speedup,
         "scaling_efficiency": speedup / training.workers,
-        "bytes_sent_per_worker": float(workers["bytes_sent"].mean()),
-        "wire_bytes": float(workers["wire_bytes"].mean()),
-        "lost_bytes": job.sent.lost_bytes / scenario.run.iterations,
+        "updates_per_s": updates_per_s,
+        "staleness_updates": float(measured["staleness_updates"].mean()),
+        "staleness_max_updates": float(measured["staleness_updates"].max()),
+        "ahead_max_iterations": float(measured["ahead_iterations"].max()),
+        "straggler_cost": _ratio(means["waiting_time_s"], iteration_time_s),
+        "bytes_sent_per_worker": float(job.sent.payload_bytes.sum() / together),
+        "wire_bytes": float(job.sent.wire_bytes.sum() / together),
+        "lost_bytes": job.sent.lost_bytes * training.workers / together,
         "startup_time_s": float(begun_first.max()) - job.settings.start_s,
         "memory_bytes_per_worker": memory.total_bytes if memory is not None else math.nan,
         "bound_iteration_time_s": bound_s,

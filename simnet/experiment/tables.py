@@ -14,9 +14,9 @@ from simnet.experiment.columns import COLUMNS
 from simnet.fabric.interface import Fabric
 from simnet.fabric.packet.fabric import PacketFabric
 from simnet.traffic import Schedule, count
+from simnet.training.course import Course
 from simnet.training.job import Job
 from simnet.training.records import CollectiveRow, IterationRow, Sent
-from simnet.training.settings import RunSettings
 from simnet.units import GIGA
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "links_table",
     "ordered",
     "queues_table",
+    "staleness_table",
     "workers_table",
 ]
 
@@ -67,12 +68,8 @@ def ordered(table: str, frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({column.name: frame[column.name].astype(types[column.dtype]) for column in COLUMNS[table]})
 
 
-def iterations_table(rows: Sequence[IterationRow], run: RunSettings) -> pd.DataFrame:
-    """Return one row an iteration and worker of a job; the warm-up has numbers below 0.
-
-    What a job does after its last measured iteration, for others that are not through, is left out.
-    """
-    rows = [row for row in rows if row.iteration < run.warmup + run.iterations]
+def iterations_table(rows: Sequence[IterationRow], course: Course) -> pd.DataFrame:
+    """Return one row an iteration and worker of a job; the warm-up has numbers below 0."""
     frame = pd.DataFrame(rows, columns=list(IterationRow._fields)).rename(
         columns={
             "compute_s": "compute_time_s",
@@ -80,9 +77,11 @@ def iterations_table(rows: Sequence[IterationRow], run: RunSettings) -> pd.DataF
             "waiting_s": "waiting_time_s",
             "input_s": "input_time_s",
             "communication_s": "communication_time_s",
+            "staleness": "staleness_updates",
+            "ahead": "ahead_iterations",
         }
     )
-    frame["iteration"] -= run.warmup
+    frame["iteration"] -= course.first[frame["rank"].to_numpy(dtype=np.int64)]
     frame["iteration_time_s"] = iteration_time(frame)
     return ordered("iterations", frame.sort_values(["iteration", "rank"], ignore_index=True))
 
@@ -97,11 +96,14 @@ def iteration_time(times: Any) -> Any:
     )
 
 
-def workers_table(job: Job, fabric: Fabric, iterations: pd.DataFrame, run: RunSettings) -> pd.DataFrame:
+def workers_table(job: Job, fabric: Fabric, iterations: pd.DataFrame) -> pd.DataFrame:
     """Return one row a worker, with means over the measured iterations."""
     compiled = fabric.network.compiled
     measured = iterations[iterations["iteration"] >= 0]
-    frame = measured.groupby("rank", sort=True)[list(PARTS)].mean().reset_index()
+    means = measured.groupby("rank", sort=True)[[*PARTS, "staleness_updates"]].mean()
+    # Of several workers that go on by themselves one may not have done any.
+    frame = means.reindex(pd.RangeIndex(len(job.nodes), name="rank")).reset_index()
+    frame["iterations"] = job.course.count
     frame["iteration_time_s"] = iteration_time(frame)
     hosts = compiled.host_of_node[job.nodes]
     places = np.array([job.settings.training.grid.place_of(rank) for rank in frame["rank"]]).reshape(-1, 3)
@@ -109,19 +111,23 @@ def workers_table(job: Job, fabric: Fabric, iterations: pd.DataFrame, run: RunSe
     frame["job"] = job.settings.name
     frame["node"] = [compiled.node_names[node] for node in job.nodes]
     frame["host"] = [compiled.node_names[host] if host >= 0 else "" for host in hosts]
-    frame["bytes_sent"] = job.sent.payload_bytes / run.iterations
-    frame["wire_bytes"] = job.sent.wire_bytes / run.iterations
+    count = np.where(job.course.count > 0, job.course.count, np.nan)
+    frame["bytes_sent"] = job.sent.payload_bytes / count
+    frame["wire_bytes"] = job.sent.wire_bytes / count
     return ordered("workers", frame)
 
 
-def collectives_table(rows: Sequence[CollectiveRow], run: RunSettings, fabric: Fabric) -> pd.DataFrame:
+def collectives_table(rows: Sequence[CollectiveRow], course: Course, fabric: Fabric) -> pd.DataFrame:
     """Return one row an exchange, of the warm-up and of measured iterations."""
-    rows = [row for row in rows if row.iteration < run.warmup + run.iterations]
-    frame = pd.DataFrame([row[:-1] for row in rows], columns=list(CollectiveRow._fields[:-1]))
+    workers = np.array([max(row.worker, 0) for row in rows], dtype=np.int64)
+    first = course.first[workers]
+    counts = [row.iteration < last for row, last in zip(rows, (first + course.count[workers]).tolist(), strict=True)]
+    rows, first = [row for row, is_one in zip(rows, counts, strict=True) if is_one], first[counts]
+    frame = pd.DataFrame(rows, columns=list(CollectiveRow._fields)).drop(columns="placement")
     placements = {id(row.placement): row.placement for row in rows}
     bounds = {key: fabric.bound(placement).total_s for key, placement in placements.items()}
     steps = {key: steps_of(placement.schedule) for key, placement in placements.items()}
-    frame["iteration"] -= run.warmup
+    frame["iteration"] -= first
     frame["bound_time_s"] = [bounds[id(row.placement)] for row in rows]
     frame["steps"] = [steps[id(row.placement)] for row in rows]
     frame["algbw_GBps"] = frame["size_bytes"] / frame["duration_s"] / GIGA
@@ -131,6 +137,21 @@ def collectives_table(rows: Sequence[CollectiveRow], run: RunSettings, fabric: F
 def steps_of(schedule: Schedule) -> int:
     """Return the steps of a schedule; -1 of one that is so large that counting takes long."""
     return count(schedule).steps if int(schedule.operations.repeat.sum()) <= _MOST_COUNTED else -1
+
+
+def staleness_table(iterations: pd.DataFrame) -> pd.DataFrame:
+    """Return how many measured iterations of a job were how stale."""
+    measured = iterations[iterations["iteration"] >= 0]
+    kinds = {"updates": "staleness_updates", "iterations": "ahead_iterations"}
+    counts = [
+        measured.groupby(["job", column])
+        .size()
+        .rename_axis(["job", "staleness"])
+        .reset_index(name="count")
+        .assign(of=kind)
+        for kind, column in kinds.items()
+    ]
+    return ordered("staleness", pd.concat(counts, ignore_index=True))
 
 
 def links_table(job: str, fabric: Fabric, measurement: Measurement, sent: Sequence[Sent]) -> pd.DataFrame:

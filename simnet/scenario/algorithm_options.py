@@ -18,6 +18,7 @@ __all__ = [
     "MOST_WORKERS",
     "ChainSpec",
     "DoubleTreeSpec",
+    "GossipSpec",
     "HierarchicalSpec",
     "InNetworkSpec",
     "MapReduceSpec",
@@ -169,6 +170,19 @@ class ParameterServerSpec(Section):
         3.0,
         description="How often each byte goes over the memory of the server's host when it is added up: read, sum "
         "read, sum written. Counts where the topology says what the memory of hosts can do.",
+    )
+
+
+class GossipSpec(Section):
+    """Workers average with their neighbours in a graph."""
+
+    graph: Annotated[Literal["ring", "mesh"], Word(("ring", "mesh"))] = Field(
+        "ring", description="Who is a neighbour: ring, the one before and the one behind; mesh, all others."
+    )
+    partners: Annotated[Literal["all", "one"], Word(("all", "one"))] = Field(
+        "all",
+        description="all: each sends to all neighbours in each iteration (D-PSGD); one: each averages with one of "
+        "them, drawn at random (AD-PSGD), under sync asp or ssp.",
     )
 
 

@@ -171,7 +171,7 @@ def build_protocol(spec: ProtocolSpec, link_kinds: Iterable[str] = ()) -> FlowPr
 
 def build_run(spec: RunSpec) -> RunSettings:
     """Return the run settings."""
-    return RunSettings(spec.iterations, spec.warmup, spec.seed, spec.record == "messages")
+    return RunSettings(spec.iterations, spec.warmup, spec.duration, spec.seed, spec.record == "messages")
 
 
 def build_background(spec: BackgroundSpec, topology: Topology | None) -> BackgroundSettings:

@@ -172,7 +172,7 @@ def _training_line(training: TrainingSettings, is_graph: bool) -> str:
         line += f", {grid.micro_batches} micro-batches ({grid.order})"
     if training.zero_stage:
         line += f", ZeRO stage {training.zero_stage}"
-    line += f", {training.sync}"
+    line += f", {training.sync.label}"
     if training.jitter is not None:
         line += f", {training.jitter.distribution} jitter of {training.jitter.spread:g}"
     slowest, fastest = min(training.speed_factors), max(training.speed_factors)

@@ -13,6 +13,7 @@ from pydantic import Field, PlainValidator, TypeAdapter, WithJsonSchema
 from simnet.scenario.algorithm_options import (
     MOST_WORKERS,
     DoubleTreeSpec,
+    GossipSpec,
     HierarchicalSpec,
     InNetworkSpec,
     MapReduceSpec,
@@ -33,12 +34,14 @@ from simnet.workload import GRADIENT_DTYPES, OPTIMIZERS, PRECISIONS
 
 __all__ = [
     "DISTRIBUTIONS",
+    "MOST_ITERATIONS",
     "ArchitectureSpec",
     "DatasetSpec",
     "JitterSpec",
     "JobSpec",
     "ParallelismSpec",
     "PipelineSpec",
+    "SyncSpec",
     "TensorSpec",
     "TrainingSpec",
     "WorkloadSpec",
@@ -46,6 +49,7 @@ __all__ = [
 
 LARGEST_BATCH = 1_000_000_000
 MOST_STAGES = 100_000
+MOST_ITERATIONS = 1_000_000
 
 
 class WorkloadSpec(Section):
@@ -107,9 +111,38 @@ class ArchitectureSpec(Choice):
     mapreduce: MapReduceSpec | None = Field(
         None, description="A driver on a host of its own gathers what the workers have, and broadcasts the new model."
     )
+    gossip: GossipSpec | None = Field(None, description="Each worker averages with its neighbours in a graph.")
     in_network: InNetworkSpec | None = Field(
         None, description="Switches add up what comes from below and replicate what comes from above."
     )
+
+
+class SspSpec(Section):
+    """A bound on how stale what a worker reads may be."""
+
+    staleness: Annotated[int, Whole(0, MOST_ITERATIONS)] = Field(
+        description="Iterations that a worker may be ahead of the slowest; 0 waits for all in each iteration."
+    )
+
+
+class LocalSgdSpec(Section):
+    """Workers go on by themselves, and average from time to time."""
+
+    period: Annotated[int, Whole(1, MOST_ITERATIONS)] = Field(
+        description="Iterations of each worker from one average to the next; 1 averages after each."
+    )
+
+
+class SyncSpec(Choice):
+    """When workers synchronise."""
+
+    bsp: NoOptions | None = Field(None, description="All exchange in each iteration, and wait for each other.")
+    asp: NoOptions | None = Field(
+        None, description="Each goes on when its own exchange is over. Architectures parameter_server and gossip."
+    )
+    ssp: SspSpec | None = Field(None, description="As asp, but nobody gets too far ahead.")
+    local_sgd: LocalSgdSpec | None = Field(None, description="As bsp, but only in each period-th iteration.")
+    one_shot: NoOptions | None = Field(None, description="Only the last iteration of the run averages.")
 
 
 DISTRIBUTIONS = {"lognormal": "sigma", "normal": "sigma", "uniform": "half_width", "exponential": "scale"}
@@ -233,8 +266,9 @@ class TrainingSpec(Section):
         default_factory=lambda: ArchitectureSpec(ring=RingSpec()),
         description="How gradients are exchanged: " + ", ".join(ARCHITECTURES) + ".",
     )
-    sync: Annotated[str, Word(("bsp",))] = Field(
-        "bsp", description="bsp: all workers finish an iteration before one begins the next."
+    sync: SyncSpec = Field(
+        default_factory=lambda: SyncSpec(bsp=NoOptions()),
+        description="When workers synchronise: " + ", ".join(SyncSpec.model_fields) + ".",
     )
     bucket_size: Annotated[float, Quantity("size", positive=True)] = Field(
         25.0 * MEBIBYTE,

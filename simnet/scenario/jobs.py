@@ -15,7 +15,7 @@ from simnet.topology import Topology
 from simnet.training.architectures import arrange
 from simnet.training.layout import lay_out_workers
 from simnet.training.memory import is_measured, largest_memory_use, memory_limit_bytes, splits_that_fit
-from simnet.training.settings import DatasetSettings, JobSettings, Parallelism, TrainingSettings
+from simnet.training.settings import DatasetSettings, JobSettings, Parallelism, RunSettings, TrainingSettings
 from simnet.units import format_bandwidth, format_size
 from simnet.workload import DataflowWorkload, RecordedTrace, Workload
 
@@ -93,15 +93,14 @@ def fit_to_workload(training: TrainingSettings, workload: object) -> TrainingSet
     return replace(training, parallelism=Parallelism(data=training.workers // devices, pipeline=devices))
 
 
-def place_job(job: JobSettings, room: Room, seed: int, notes: tuple[str, ...] = ()) -> PlacedJob:
+def place_job(job: JobSettings, room: Room, run: RunSettings, notes: tuple[str, ...] = ()) -> PlacedJob:
     """Give the workers of a job their places, and see whether all of it fits together.
 
     Parameters
     ----------
     job : JobSettings
     room : Room
-    seed : int
-        Of random placement.
+    run : RunSettings
     notes : tuple of str
         What is odd about it already.
 
@@ -110,10 +109,13 @@ def place_job(job: JobSettings, room: Room, seed: int, notes: tuple[str, ...] = 
     InputError
         Workers or servers that have no room, a model that cannot be split so, or does not fit into memory.
     """
-    problems = list(_split_problems(job))
+    problems = [*_split_problems(job), *_sync_problems(job, run)]
+    sync = job.training.sync
+    if sync.name == "local_sgd" and run.iterations % sync.period:
+        notes += (f"{run.iterations} iterations are no multiple of the period of local_sgd, {sync.period}",)
     nodes = np.empty(0, dtype=np.int64)
     try:
-        nodes = lay_out_workers(room.topology.compiled, job, seed, room.taken)
+        nodes = lay_out_workers(room.topology.compiled, job, run.seed, room.taken)
     except InputError as error:
         problems += (problem.under("training") for problem in error.problems)
     if not problems:
@@ -167,6 +169,17 @@ def _split_problems(job: JobSettings) -> Iterator[Problem]:
     if grid.shared_memory > 1 and not any(layer.memory_bytes for layer in workload.model.layers):
         message = f"{workload.model.name} does not say how much memory its layers read and write"
         yield Problem(message, "give them memory_bytes", ("training", "parallelism", "shared_memory"))
+
+
+def _sync_problems(job: JobSettings, run: RunSettings) -> Iterator[Problem]:
+    """Yield why workers cannot synchronise as it is wanted."""
+    sync = job.training.sync
+    if run.duration_s is not None and not sync.waits_alone:
+        hint = "give iterations, or sync: asp or ssp"
+        yield Problem(f"sync {sync.name} stands beside run.duration", hint, ("training", "sync"))
+    if sync.waits_alone and isinstance(job.workload, DataflowWorkload):
+        message = f"sync {sync.name} stands beside a dataflow graph"
+        yield Problem(message, "only workers with the whole model exchange by themselves", ("training", "sync"))
 
 
 def _bandwidth_notes(job: JobSettings, bandwidth: float) -> Iterator[str]:

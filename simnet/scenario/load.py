@@ -247,7 +247,7 @@ def _build_job(
     # Of a dataflow graph each device is a worker.
     training = fit_to_workload(training, workload)
     settings = JobSettings(name, workload, training, dataset, start_s or 0.0)
-    made: PlacedJob | None = attempt(path, lambda: place_job(settings, room, run.seed, idle_notes(right.training)))
+    made: PlacedJob | None = attempt(path, lambda: place_job(settings, room, run, idle_notes(right.training)))
     return made
 
 

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from simnet.fabric.packet.settings import DEFAULT_PACKETS
 from simnet.scenario.fields import Flag, Name, Quantity, Real, Whole, Word
-from simnet.scenario.job_models import DatasetSpec, JobSpec, TrainingSpec, WorkloadSpec
+from simnet.scenario.job_models import MOST_ITERATIONS, DatasetSpec, JobSpec, TrainingSpec, WorkloadSpec
 from simnet.scenario.protocol_models import ProtocolSpec
 from simnet.scenario.sections import Section
 from simnet.scenario.topology_models import TopologySpec
@@ -22,14 +22,17 @@ from simnet.units import MEBIBYTE
 
 __all__ = ["BackgroundSpec", "BaselineSpec", "EngineSpec", "PacketSpec", "RunSpec", "ScenarioSpec"]
 
-MOST_ITERATIONS = 1_000_000
-
 
 class RunSpec(Section):
     """How long is simulated and measured."""
 
     iterations: Annotated[int, Whole(1, MOST_ITERATIONS)] = Field(10, description="Measured iterations.")
     warmup: Annotated[int, Whole(0, MOST_ITERATIONS)] = Field(1, description="Iterations before those, not measured.")
+    duration: Annotated[float, Quantity("duration", positive=True)] | None = Field(
+        None,
+        description="Measure for so long instead. Under sync asp and ssp, where it is over when all workers together "
+        "have done iterations times their number otherwise.",
+    )
     seed: Annotated[int, Whole(0, 2**53)] = Field(0, description="Seed of all random streams.")
     record: Annotated[str, Word(("tables", "messages"))] = Field(
         "tables", description="What is kept: the tables, or also every single message, which is then played."

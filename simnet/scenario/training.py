@@ -16,7 +16,7 @@ from simnet.scenario.sections import NotKnownError, Section
 from simnet.topology import Topology
 from simnet.training.architectures import ARCHITECTURES, most_messages_at_once
 from simnet.training.layout import ranks_of
-from simnet.training.settings import Architecture, Jitter, Parallelism, TrainingSettings
+from simnet.training.settings import Architecture, Jitter, Parallelism, Sync, TrainingSettings
 from simnet.workload import DTYPE_BYTES
 
 __all__ = ["Room", "build_training", "idle_notes", "replicas", "worker_count"]
@@ -114,7 +114,7 @@ def build_training(spec: TrainingSpec, gradient_dtype: str, room: Room) -> Train
     return TrainingSettings(
         workers=workers,
         architecture=Architecture(architecture.name, MappingProxyType(options)),
-        sync=spec.sync,
+        sync=Sync(spec.sync.name, **dict(spec.sync.options)),
         bucket_bytes=spec.bucket_size,
         overlap=spec.overlap,
         forward_overlap=spec.forward_overlap,
@@ -242,6 +242,32 @@ def _pair_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
         yield Problem(message, hint, ("architecture",))
 
 
+def _sync_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # noqa: ARG001
+    sync, architecture = Sync(spec.sync.name, **dict(spec.sync.options)), spec.architecture
+    split = spec.parallelism
+    if sync.name == "bsp":
+        if getattr(architecture.options, "partners", "all") == "one":
+            message = "partners: one stands beside sync bsp"
+            yield Problem(message, "say sync: asp or ssp, or partners: all", ("architecture", "gossip", "partners"))
+        return
+    if spec.zero_stage:
+        yield Problem(f"zero_stage stands beside sync {sync.name}", "sharded training goes by bsp", ("zero_stage",))
+    if spec.forward_overlap:
+        message = f"forward_overlap stands beside sync {sync.name}"
+        yield Problem(message, "it goes with bsp", ("forward_overlap",))
+    if not sync.waits_alone:
+        return
+    if architecture.name not in ("parameter_server", "gossip"):
+        hint = "architecture: parameter_server or gossip is wanted, in which nobody waits for all"
+        yield Problem(f"sync {sync.name} stands beside architecture {architecture.name}", hint, ("sync",))
+    if getattr(architecture.options, "fan_in", None) is not None:
+        message = f"fan_in stands beside sync {sync.name}"
+        hint = "leave it out: a tree of servers adds up what all workers have"
+        yield Problem(message, hint, ("architecture", "parameter_server", "fan_in"))
+    if split is not None and _workers_of_a_replica(spec) > 1:
+        yield Problem(f"parallelism stands beside sync {sync.name}", "only data parallelism is possible", ("sync",))
+
+
 def _option_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
     options: Section = spec.architecture.options
     for key, message, hint in misfits(options, replicas(spec, room)):
@@ -275,6 +301,7 @@ _CHECKS = (
     _server_problems,
     _grid_problems,
     _sharding_problems,
+    _sync_problems,
     _pair_problems,
     _option_problems,
     _speed_problems,

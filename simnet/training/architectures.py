@@ -414,9 +414,7 @@ ARCHITECTURES: Mapping[str, Way] = MappingProxyType(
             servers=lambda *_: 1,
         ),
         "in_network": Way(_in_network),
-        "gossip": Way(
-            _gossip, pairs=lambda workers, options: workers**2 if options.get("graph") == "mesh" else 0
-        ),
+        "gossip": Way(_gossip, pairs=lambda workers, options: workers**2 if options.get("graph") == "mesh" else 0),
     }
 )
 """The architectures by the names that scenarios use."""

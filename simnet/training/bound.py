@@ -35,10 +35,13 @@ def bound_iteration_s(job: Job, fabric: Fabric, iterations: Sequence[int], begun
         fresh = max(len(iterations) - job.settings.dataset.prefetch - 1, 0)
         carrying_s = fresh * fabric.cut_together_s(job.loader.readings)
         reading_s = max(carrying_s - float(begun_s.max() - begun_s.min()), 0.0) / len(iterations)
+    # Those that gossip wait for their neighbours only, who may be late in their turn.
+    sync, waits_for_all = job.settings.training.sync, job.settings.training.architecture.name != "gossip"
+    exchanging = [number for number in iterations if sync.exchanges_in(number, iterations[-1])]
     found = [
-        _bound_of(group, job.compute, fabric, iterations, begun_s[group.members])
+        _bound_of(group, job.compute, fabric, iterations, exchanging, begun_s[group.members])
         for group in job.groups
-        if group.exchanges
+        if group.exchanges and waits_for_all
     ]
     # The mean over all workers is not below the mean over groups of as many workers each.
     everybody = sum(len(group.members) for group in job.groups) == job.settings.training.workers
@@ -51,23 +54,24 @@ def _bound_of(
     compute: ComputeTimes | None,
     fabric: Fabric,
     iterations: Sequence[int],
+    exchanging: Sequence[int],
     begun_s: NDArray[np.float64],
 ) -> float:
     placements = [exchange.placement(iterations[0]) for exchange in group.exchanges]
     if group.communicator is not None and group.communicator.streams > 1:
         # No worker ends the last iteration before all have begun it, and so have seen the ones before through.
         # No server answers in the last before all have pushed.
-        awaited = len(iterations) - (2 if group.plan.left_open else 1)
+        awaited = len(exchanging) - (2 if group.plan.left_open else 1)
         carrying_s = max(awaited, 0) * fabric.cut_together_s(placements)
         if not group.plan.left_open:
             carrying_s += fabric.cut_together_s(placements, len(group.members))
         return max(carrying_s - float(begun_s.mean() - begun_s.min()), 0.0) / len(iterations)
     limits = [fabric.bound(placement) for placement in placements]
     if compute is not None and _waits_at_the_end(group.plan):
-        return _in_step(group.plan, compute, limits, iterations, begun_s)
+        return _in_step(group.plan, compute, limits, iterations, exchanging, begun_s)
     # Exchanges follow each other on one stream, and none of these begins before all workers have. A worker is through
     # with the last when its part of it is over; what an iteration leaves open is the next one's.
-    awaited = len(iterations) - (1 if group.plan.left_open else 0)
+    awaited = len(exchanging) - (1 if group.plan.left_open else 0)
     total_s = awaited * sum(limit.total_s for limit in limits)
     longest = max(limits, key=lambda limit: limit.total_s - limit.first_rank_s)
     first, last = float(begun_s.mean()), float(begun_s.max())
@@ -87,6 +91,7 @@ def _in_step(
     compute: ComputeTimes,
     limits: Sequence[Bound],
     iterations: Sequence[int],
+    exchanging: Sequence[int],
     begun_s: NDArray[np.float64],
 ) -> float:
     """Follow exchanges on one stream.
@@ -99,6 +104,9 @@ def _in_step(
     end = 0.0
     for iteration in iterations:
         slowest, quickest = compute.slowest(iteration), compute.quickest(iteration)
+        if iteration not in exchanging:
+            first, last = first + quickest[-1], last + quickest[-1]
+            continue
         early = end
         for number, stretch in enumerate(plan.stretches):
             for part in stretch.announces:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from simnet.fabric.interface import Fabric, Placed
-from simnet.training.architectures import Arrangement, sharded
+from simnet.training.architectures import Alone, Arrangement, sharded
+from simnet.training.asynchronous import AloneExchange
 from simnet.training.communicator import Exchange
 from simnet.training.plan import Plan
 from simnet.training.settings import TrainingSettings
 
-__all__ = ["lay_out_exchanges"]
+__all__ = ["lay_out_alone", "lay_out_exchanges"]
 
 
 def lay_out_exchanges(
@@ -36,6 +37,18 @@ def lay_out_exchanges(
                 what=collective,
             )
     return tuple(exchanges[index] for index in range(len(plan.parts)))
+
+
+def lay_out_alone(plan: Plan, alone: Alone, training: TrainingSettings, divisible: bool) -> tuple[AloneExchange, ...]:
+    """Return what one worker exchanges by itself for each part of a plan."""
+    buckets, element_bytes = [part.bucket for part in plan.parts], training.gradient_element_bytes
+    elements = [bucket.elements for bucket in buckets]
+    pushes = alone.push(elements, element_bytes, divisible)
+    pulls = alone.pull(elements, element_bytes, divisible) if alone.pull is not None else [None] * len(pushes)
+    return tuple(
+        AloneExchange(training.architecture.name, bucket.elements * element_bytes, bucket.index, push, pull)
+        for bucket, push, pull in zip(buckets, pushes, pulls, strict=True)
+    )
 
 
 def _always(placement: Placed) -> Callable[[int], Placed]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import simpy
@@ -11,19 +12,22 @@ from numpy.typing import NDArray
 
 from simnet.engine.recorder import Recorder
 from simnet.fabric.interface import Fabric
-from simnet.training.architectures import arrange
+from simnet.training.architectures import Arrangement, arrange
+from simnet.training.asynchronous import OwnCommunicator
 from simnet.training.buckets import Bucket, make_buckets
 from simnet.training.communicator import Communicator, Exchange
 from simnet.training.compute import ComputeTimes, Stretches, compute_times
-from simnet.training.exchanges import lay_out_exchanges
+from simnet.training.course import Course, InStep, InTotal
+from simnet.training.exchanges import lay_out_alone, lay_out_exchanges
 from simnet.training.layout import lay_out_workers
 from simnet.training.loader import Loader
 from simnet.training.plan import Plan, plan_iteration
 from simnet.training.records import Sent
 from simnet.training.settings import JobSettings, RunSettings
 from simnet.training.split import StagePart, split_job
+from simnet.training.staleness import Clocks
 from simnet.training.step import SplitStep, StepParts, begin_steps
-from simnet.training.worker import Worker, work
+from simnet.training.worker import Exchanges, Worker, work
 from simnet.workload import DataflowWorkload, Model
 
 __all__ = ["Group", "Job", "start_job"]
@@ -44,6 +48,9 @@ class Group:
     exchanges : tuple of Exchange
         One a part of the plan; empty where there is nobody to exchange with.
     communicator : Communicator or None
+        None also where each worker exchanges by itself.
+    own : tuple of OwnCommunicator
+        That of each member, where it does.
     """
 
     members: NDArray[np.int64]
@@ -52,6 +59,11 @@ class Group:
     plan: Plan
     exchanges: tuple[Exchange, ...]
     communicator: Communicator | None
+    own: tuple[OwnCommunicator, ...] = ()
+
+    def of_member(self, member: int) -> Exchanges | None:
+        """Return what a member exchanges through."""
+        return self.own[member] if self.own else self.communicator
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +83,8 @@ class Job:
         fastest [s].
     sent : Sent
     loader : Loader or None
-    measured : simpy.Event
-        Happens when the last worker begins its first measured iteration.
-    done : simpy.Event
-        Happens when the last worker is through with what is measured.
+    course : Course
+        How long it goes on, and what of it is measured.
     """
 
     settings: JobSettings
@@ -84,8 +94,7 @@ class Job:
     fastest_s: Callable[[Sequence[int]], float]
     sent: Sent
     loader: Loader | None
-    measured: simpy.Event
-    done: simpy.Event
+    course: Course
 
 
 def start_job(
@@ -120,7 +129,13 @@ def start_job(
     training, grid = settings.training, settings.training.grid
     if nodes is None:
         nodes = lay_out_workers(fabric.network.compiled, settings, run.seed)
-    sent = Sent(training.workers, run.warmup, run.warmup + run.iterations - 1)
+
+    def is_alone() -> bool:
+        return all(event.triggered for event in others if event is not course.done)
+
+    course = (InTotal if training.sync.waits_alone else InStep)(env, run, training.workers, is_alone)
+    others.append(course.done)
+    sent = Sent(training.workers, course.is_measured)
     start = _Start(env, fabric, recorder, settings, run, nodes, busy, sent)
     groups: dict[tuple[int, int], Group] = {}
     compute, steps = None, dict[int, SplitStep]()
@@ -145,13 +160,7 @@ def start_job(
 
     readers = np.array([rank for rank in range(training.workers) if _reads(settings, rank)])
     loader = start.loader(readers) if settings.dataset is not None else None
-    begin_measuring, measured = _after(env, training.workers)
-    end, done = _after(env, training.workers)
-    others.append(done)
-
-    def is_alone() -> bool:
-        return all(event.triggered for event in others if event is not done)
-
+    exchanges_in = partial(training.sync.exchanges_in, last=run.warmup + run.iterations - 1)
     for rank in range(training.workers):
         stage, replica, inner = grid.place_of(rank)
         # Of workers that share memory the first exchanges the gradients of all.
@@ -165,18 +174,19 @@ def start_job(
             settings.name,
             rank,
             int(nodes[rank]),
-            run,
+            course,
+            exchanges_in,
             settings.start_s,
             group.plan,
-            group.communicator,
+            group.of_member(member),
             member,
             leads,
             compute,
             steps.get(replica),
             loader,
         )
-        env.process(work(worker, begin_measuring, end, is_alone))
-    return Job(settings, nodes, tuple(groups.values()), compute, fastest_s, sent, loader, measured, done)
+        env.process(work(worker))
+    return Job(settings, nodes, tuple(groups.values()), compute, fastest_s, sent, loader, course)
 
 
 def _plans(groups: dict[tuple[int, int], Group], stages: Sequence[StagePart]) -> list[Plan]:
@@ -210,6 +220,8 @@ class _Start:
         plan = plan_iteration(model, buckets, training)
         if len(arrangement.nodes) == 1:
             return Group(members, arrangement.nodes, buckets, plan, (), None)
+        if training.sync.waits_alone:
+            return Group(members, arrangement.nodes, buckets, plan, (), None, self._own(members, plan, arrangement))
         exchanges = lay_out_exchanges(self.fabric, plan, arrangement, training)
         communicator = Communicator(
             self.env,
@@ -224,6 +236,21 @@ class _Start:
             arrangement.joins_late,
         )
         return Group(members, arrangement.nodes, buckets, plan, exchanges, communicator)
+
+    def _own(self, members: NDArray[np.int64], plan: Plan, arrangement: Arrangement) -> tuple[OwnCommunicator, ...]:
+        """Let each worker exchange by itself."""
+        settings, sync = self.settings, self.settings.training.sync
+        assert arrangement.alone is not None
+        clocks = Clocks(self.env, len(members), len(plan.parts), sync.bound, arrangement.peers)
+        found = []
+        for worker in range(len(members)):
+            alone = arrangement.alone(worker, self.run.seed, settings.name)
+            exchanges = lay_out_alone(plan, alone, settings.training, self.fabric.network.protocol.divisible)
+            own = OwnCommunicator(
+                self.env, self.fabric, self.recorder, settings.name, worker, alone, exchanges, clocks, self.sent
+            )
+            found.append(own)
+        return tuple(found)
 
     def step(self, parts: StepParts, replica: int, stretches: Stretches) -> SplitStep:
         """Let the workers of a replica do their steps together."""
@@ -261,15 +288,3 @@ class _Start:
             settings.workload.batch_size,
             self.sent,
         )
-
-
-def _after(env: simpy.Environment, count: int) -> tuple[Callable[[], None], simpy.Event]:
-    """Return a function, and an event that happens when it has been called so many times."""
-    event, left = env.event(), [count]
-
-    def call() -> None:
-        left[0] -= 1
-        if left[0] == 0:
-            event.succeed()
-
-    return call, event

@@ -50,7 +50,7 @@ def run_job(
     topology = star(hosts=hosts or training.workers, bandwidth_bytes_per_s=B, latency_s=latency_s / 2)
     fabric = FluidFabric(env, Network(topology, FlowProtocol(divisible=divisible)))
     job = start_job(env, fabric, recorder, JobSettings("job", load, training), run)
-    env.run(job.done)
+    env.run(job.course.done)
     fabric.require_conservation()
     return job, recorder.rows(IterationRow), recorder.rows(CollectiveRow), fabric
 

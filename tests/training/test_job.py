@@ -173,7 +173,7 @@ def test_the_measured_iterations_begin_when_the_last_worker_is_through_the_warm_
     """2 iterations of warm-up: at the end of the second; `done` at the end of the fifth."""
     training = replace(PLAIN, speed_factors=(1.0, 0.5, 1.0, 1.0))
     job, rows, _, fabric = run_job(workload(ELEMENTS), training, RunSettings(iterations=3, warmup=2))
-    assert job.measured.processed
+    assert job.course.measured.processed
     one_s = 0.06 + sum(ring_s(4, 4.0 * size) for size in ELEMENTS)
     assert fabric.env.now == pytest.approx(5 * one_s, rel=1e-9)
     assert {row.iteration for row in rows} == set(range(5))
