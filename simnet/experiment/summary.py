@@ -76,7 +76,7 @@ def tables_of(
         times = iterations_table([row for row in iterations if row.job == own], job.course)
         workers = workers_table(job, fabric, times)
         collectives = collectives_table([row for row in exchanges if row.job == own], job.course, fabric)
-        row = _summary(scenario, job, fabric, times, workers, _bottleneck(links), wall_time_s())
+        row = _summary(scenario, job, fabric, times, _bottleneck(links), wall_time_s())
         for table, frame in zip(found, (row, times, workers, collectives, staleness_table(times)), strict=True):
             found[table].append(frame)
     if not any(job.settings.training.sync.waits_alone for job in jobs):
@@ -90,7 +90,6 @@ def _summary(
     job: Job,
     fabric: Fabric,
     iterations: pd.DataFrame,
-    workers: pd.DataFrame,
     bottleneck: str,
     wall_time_s: float,
 ) -> pd.DataFrame:
@@ -131,7 +130,7 @@ def _summary(
         "sync": training.sync.label,
         "fidelity": scenario.fidelity,
         "batch_size_per_worker": workload.batch_size,
-        "iterations": int(round(together / training.workers)),
+        "iterations": round(together / training.workers),
         "iteration_time_s": iteration_time_s,
         "iteration_time_p95_s": float(np.percentile(measured["iteration_time_s"], 95)),
         **means,

@@ -144,9 +144,9 @@ def staleness_table(iterations: pd.DataFrame) -> pd.DataFrame:
     measured = iterations[iterations["iteration"] >= 0]
     kinds = {"updates": "staleness_updates", "iterations": "ahead_iterations"}
     counts = [
-        measured.groupby(["job", column])
+        measured.rename(columns={column: "staleness"})
+        .groupby(["job", "staleness"])
         .size()
-        .rename_axis(["job", "staleness"])
         .reset_index(name="count")
         .assign(of=kind)
         for kind, column in kinds.items()

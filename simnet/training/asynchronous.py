@@ -25,6 +25,9 @@ from simnet.training.staleness import Clocks
 __all__ = ["AloneExchange", "OwnCommunicator"]
 
 
+_MOST_PLACED = 256
+
+
 @dataclass(frozen=True)
 class AloneExchange:
     """What a worker exchanges by itself for one part of an iteration.
@@ -76,6 +79,7 @@ class OwnCommunicator:
     clocks: Clocks
     sent: Sent
     joins_late: bool = False
+    _placed: dict[tuple[int, ...], Placed] = field(default_factory=dict)
     _over: dict[tuple[int, int], simpy.Event] = field(default_factory=dict)
     _missing: int = 0  # parts of this iteration whose push has not arrived
     _seen: int = 0  # updates of others when the iteration began
@@ -135,7 +139,7 @@ class OwnCommunicator:
     def _play(
         self, iteration: int, part: int, what: str, schedule: Schedule, announced_s: float, then: Callable[[], object]
     ) -> None:
-        placement = self.fabric.place(schedule, self.alone.nodes(iteration))
+        placement = self._placement(schedule, iteration)
         exchange = self.exchanges[part]
         name = f"{self.job}: {what} of bucket {exchange.bucket} by worker {self.worker} in iteration {iteration}"
         if self._running == 0:
@@ -155,6 +159,16 @@ class OwnCommunicator:
             then()
 
         play.complete.callbacks.append(end)
+
+    def _placement(self, schedule: Schedule, iteration: int) -> Placed:
+        """Return a schedule in its places; the same again where the others are the same."""
+        key = (id(schedule), *self.alone.others(iteration))
+        found = self._placed.get(key)
+        if found is None:
+            if len(self._placed) > _MOST_PLACED:
+                self._placed.clear()
+            found = self._placed[key] = self.fabric.place(schedule, self.alone.nodes(iteration))
+        return found
 
     def _record(
         self, iteration: int, exchange: AloneExchange, what: str, announced_s: float, play: Play, placement: Placed
