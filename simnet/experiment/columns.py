@@ -68,7 +68,13 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("architecture", "str", "", "how gradients are exchanged"),
         Column("sync", "str", "", "way of synchronising"),
         Column("fidelity", "str", "", "how the network is simulated"),
-        Column("batch_size_per_worker", "int", "samples", "per worker, or replica of a split model, and iteration"),
+        Column(
+            "batch_size_per_worker",
+            "int",
+            "samples",
+            "of one pass of a worker, or replica of a split model; where groups differ, the largest",
+        ),
+        Column("samples_per_iteration", "int", "samples", "of all workers, and all passes of an iteration, together"),
         Column("iterations", "int", "", "measured iterations"),
         Column(
             "iteration_time_s",
@@ -84,7 +90,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             "throughput_samples_per_s",
             "float",
             "samples/s",
-            "of all together = workers or replicas * batch_size_per_worker / iteration_time_s",
+            "of all together = samples_per_iteration / iteration_time_s",
         ),
         Column(
             "speedup",

@@ -23,6 +23,7 @@ from simnet.experiment.tables import (
 from simnet.fabric.interface import Fabric
 from simnet.scenario import Scenario
 from simnet.training.bound import bound_iteration_s
+from simnet.training.compute import ratio
 from simnet.training.job import Job
 from simnet.training.memory import largest_memory_use
 from simnet.training.records import CollectiveRow, IterationRow
@@ -92,8 +93,8 @@ def _summary(
     numbers = range(scenario.run.warmup, scenario.run.warmup + scenario.run.iterations)
     means = {name: float(measured[name].mean()) for name in PARTS}
     iteration_time_s = iteration_time(means)
-    throughput = _ratio(training.grid.data * workload.batch_size, iteration_time_s)
-    baseline = scenario.baseline_samples_per_s or _ratio(workload.batch_size, job.fastest_s(numbers))
+    throughput = ratio(job.settings.samples_per_iteration, iteration_time_s)
+    baseline = scenario.baseline_samples_per_s or job.fastest_samples_per_s(numbers)
     speedup = throughput / baseline if math.isfinite(baseline) else math.nan
     begun_s = measured.loc[measured["iteration"] == 0, "start_s"].to_numpy()
     bound_s = means["compute_time_s"]
@@ -115,11 +116,12 @@ def _summary(
         "sync": training.sync,
         "fidelity": scenario.fidelity,
         "batch_size_per_worker": workload.batch_size,
+        "samples_per_iteration": job.settings.samples_per_iteration,
         "iterations": scenario.run.iterations,
         "iteration_time_s": iteration_time_s,
         "iteration_time_p95_s": float(np.percentile(measured["iteration_time_s"], 95)),
         **means,
-        "communication_compute_ratio": _ratio(means["communication_time_s"], means["compute_time_s"]),
+        "communication_compute_ratio": ratio(means["communication_time_s"], means["compute_time_s"]),
         "throughput_samples_per_s": throughput,
         "speedup": speedup,
         "scaling_efficiency": speedup / training.workers,
@@ -143,11 +145,6 @@ def describe_parallelism(settings: JobSettings) -> str:
         return f"data {grid.data}, devices {grid.pipeline}"
     parts = [(what, getattr(grid, what)) for what in ("data", "pipeline", "tensor", "shared_memory")]
     return ", ".join(f"{what} {number}" for what, number in parts if number > 1 or what == "data")
-
-
-def _ratio(part: float, whole: float) -> float:
-    """Return a ratio that is infinite, or not a number, where random factors let nobody compute at all."""
-    return part / whole if whole > 0 else math.inf if part > 0 else math.nan
 
 
 def _bottleneck(links: pd.DataFrame) -> str:
