@@ -24,6 +24,7 @@ from simnet.fabric.interface import Fabric
 from simnet.scenario import Scenario
 from simnet.training.bound import bound_iteration_s
 from simnet.training.compute import ratio
+from simnet.training.convergence import communication_rounds, iterations_to_target
 from simnet.training.job import Job
 from simnet.training.memory import largest_memory_use
 from simnet.training.records import CollectiveRow, IterationRow
@@ -104,6 +105,8 @@ def _summary(
     if bound_s > iteration_time_s * (1 + 1e-9):
         raise InvariantError(f"an iteration took {iteration_time_s} s, less than its lower bound of {bound_s} s")
     memory = largest_memory_use(job.settings)
+    to_target = iterations_to_target(training.target_samples, job.settings.samples_per_iteration)
+    startup_s = float(begun_first.max()) - job.settings.start_s
     row = {
         "scenario": scenario.name,
         "job": job.settings.name,
@@ -125,10 +128,13 @@ def _summary(
         "throughput_samples_per_s": throughput,
         "speedup": speedup,
         "scaling_efficiency": speedup / training.workers,
+        "iterations_to_target": to_target,
+        "rounds_to_target": communication_rounds(to_target),
+        "time_to_target_s": startup_s + to_target * iteration_time_s if to_target else math.nan,
         "bytes_sent_per_worker": float(workers["bytes_sent"].mean()),
         "wire_bytes": float(workers["wire_bytes"].mean()),
         "lost_bytes": job.sent.lost_bytes / scenario.run.iterations,
-        "startup_time_s": float(begun_first.max()) - job.settings.start_s,
+        "startup_time_s": startup_s,
         "memory_bytes_per_worker": memory.total_bytes if memory is not None else math.nan,
         "bound_iteration_time_s": bound_s,
         "bottleneck": bottleneck,

@@ -98,8 +98,8 @@ class WorkloadSpec(Section):
         description="Groups of workers with other GPUs, rates or batches than the rest of this section says; together "
         "they are all workers.",
     )
-    serial_time: Annotated[float, Quantity("duration")] = Field(
-        0.0,
+    serial_time: Annotated[float, Quantity("duration")] | None = Field(
+        None,
         description="What every worker computes before each forward pass, for as long whatever its batch: the serial "
         "part of the work. The times above are without it.",
     )
@@ -286,8 +286,8 @@ class TrainingSpec(Section):
         default_factory=dict,
         description="Relative speed of workers, 1 where not given: a list, or {rank: factor}; 0.5 takes twice as long.",
     )
-    stragglers: tuple[StragglerSpec, ...] = Field(
-        (), description="Workers that are slower than they should be; beside speed_factors and jitter."
+    stragglers: tuple[StragglerSpec, ...] | None = Field(
+        None, description="Workers that are slower than they should be; beside speed_factors and jitter."
     )
     accumulation: Annotated[int, Whole(1, 1_000_000)] = Field(
         1,

@@ -122,7 +122,7 @@ def build_training(spec: TrainingSpec, gradient_dtype: str, room: Room) -> Train
         gradient_element_bytes=float(DTYPE_BYTES[gradient_dtype]),
         jitter=jitter,
         speed_factors=tuple(speeds),
-        stragglers=build_stragglers(spec.stragglers),
+        stragglers=build_stragglers(spec.stragglers or ()),
         accumulation=spec.accumulation,
         target_samples=target_samples(spec.target),
         placement=spec.placement,
@@ -266,7 +266,7 @@ def _speed_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
 
 
 def _straggler_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
-    yield from straggler_problems(spec.stragglers, worker_count(spec, room))
+    yield from straggler_problems(spec.stragglers or (), worker_count(spec, room))
 
 
 def _target_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # noqa: ARG001

@@ -50,10 +50,17 @@ def build_workload(spec: WorkloadSpec, workers: int | None, folder: Path | None 
     NotKnownError
         What is right of it is right, but not all of it is.
     """
-    if not spec.groups:
+    try:
+        groups = spec.groups
+    except NotKnownError:
+        # What else is wrong can be told; whether a GPU is missing cannot.
+        stand_in = {"samples_per_s": 1.0} if spec.__dict__.get("gpu") is None else {}
+        _of_alike(spec.model_copy(update=stand_in), workers, folder)
+        raise
+    if not groups:
         return _of_alike(spec, workers, folder)
     problems: list[Problem] = []
-    sizes = tuple(group.workers for group in spec.groups)
+    sizes = tuple(group.workers for group in groups)
     if workers is not None and sum(sizes) != workers:
         message = f"groups have {sum(sizes)} workers, but there are {workers}"
         problems.append(Problem(message, "each worker is in one of them", ("groups",)))
