@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from simnet.errors import InputError, Problem
-from simnet.scenario.compute_models import MemoryHierarchySpec, StragglerSpec, TargetSpec
+from simnet.scenario.compute_models import MemoryHierarchySpec, PatternSpec, StragglerSpec, TargetSpec
 from simnet.training.stragglers import Constant, Drifting, Occasional, Pattern, Periodic, Straggler
 from simnet.units import format_size
 from simnet.workload import (
@@ -38,7 +38,12 @@ _PATTERNS: dict[str, type[Pattern]] = {
 
 def build_stragglers(specs: Sequence[StragglerSpec]) -> tuple[Straggler, ...]:
     """Return which workers are slower than they should be, and when."""
-    return tuple(Straggler(spec.workers, _PATTERNS[spec.pattern.name](**dict(spec.pattern.options))) for spec in specs)
+    return tuple(Straggler(spec.workers, _pattern(spec.pattern)) for spec in specs)
+
+
+def _pattern(spec: PatternSpec) -> Pattern:
+    options = spec.options
+    return _PATTERNS[spec.name](**{key: getattr(options, key) for key in type(options).model_fields})
 
 
 def straggler_problems(specs: Sequence[StragglerSpec], workers: int) -> Iterator[Problem]:

@@ -67,15 +67,11 @@ def test_compute_to_communication_of_one_to_one(tmp_path, overlap):
     each = int(size / 4 / layers)
     rows = "".join(f"l{i},{each},{1e-9},{1 / layers}\n" for i in range(layers))
     file.write_text("layer,parameters,forward_s,backward_s\n" + rows)
-    base = job(tmp_path, topology={"star": {"hosts": 16, "bandwidth": "10 Gbps", "latency": "0 s"}})
-    base["workload"] |= {"file": str(file), "samples_per_s": 1600}
-    base["training"] |= {
-        "overlap": overlap,
-        "bucket_size": "1 B",
-        "architecture": {"in_network": {"chunk_size": "64 KiB"}},
-    }
-    base["reduction_rate"] = "unlimited"
+    base = job(tmp_path, topology={"star": {"hosts": 16, "bandwidth": "10 Gbps", "latency": "0 s"}}, file=str(file))
+    in_network = {"in_network": {"chunks": 128}}
+    base["training"] |= {"overlap": overlap, "bucket_size": "1 B", "architecture": in_network}
     base["training"]["allow_oversubscribed"] = True
+    base["reduction_rate"] = "unlimited"
     for kind in ("strong", "weak"):
         frame = simnet.scaling(base, [2, 4, 16], kind)
         bounds = [communication_bound(1.0, count, kind, overlap=overlap) for count in (2, 4, 16)]
@@ -131,7 +127,7 @@ def test_the_curves_are_drawn(tmp_path):
     frame = simnet.scaling(job(tmp_path, serial_time="100 ms"), [1, 2, 4], "strong")
     figure = scaling_curves(frame)
     labels = [line.get_label() for line in figure.axes[0].get_lines()]
-    assert labels == ["simulated", "Amdahl, f = 0.0909", "Gustafson, f = 0.227", "linear"] or len(labels) == 4
+    assert [*labels[:2], labels[3]] == ["simulated", "Amdahl, f = 0.0909", "linear"]
     save_figure(figure, tmp_path / "curves.svg")
 
 
