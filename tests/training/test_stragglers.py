@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simnet.training.compute import Stretches
-from simnet.training.settings import Jitter, JobSettings, TrainingSettings
+from simnet.training.settings import Jitter, JobSettings, RunSettings, TrainingSettings
 from simnet.training.stragglers import Constant, Drifting, Occasional, Periodic, Straggler
 
 from .building import iteration_s, run_job, workload
@@ -113,3 +113,18 @@ def test_accumulation_sends_gradients_once_for_all_passes(overlap):
         spans.append(iteration_s(rows[0]))
     assert sent[0] == sent[1]
     assert spans[1] - spans[0] == pytest.approx(0.09, rel=1e-9)
+
+
+@pytest.mark.parametrize("workers", [2, 8])
+def test_in_step_with_exponential_factors_an_iteration_takes_the_harmonic_number(workers):
+    """The largest of N exponentials of mean 1 has mean H_N = 1 + 1/2 + ... + 1/N and variance 1 + 1/4 + ... + 1/N^2.
+
+    Within 3 standard errors, over 2,000 iterations; waiting is all that is not computing.
+    """
+    training = TrainingSettings(workers, overlap=False, jitter=Jitter("exponential", 1.0))
+    run = RunSettings(iterations=2000, warmup=1, seed=3)
+    _, rows, _, _ = run_job(workload([4]), training, run, latency_s=0.0)
+    times = np.array([iteration_s(row) for row in rows if row.rank == 0 and 1 <= row.iteration <= 2000]) / 0.03
+    numbers = np.arange(1, workers + 1)
+    error = np.sqrt((1 / numbers**2).sum() / len(times))
+    assert times.mean() == pytest.approx((1 / numbers).sum(), abs=3 * error)
