@@ -130,7 +130,7 @@ def _summary(
         "scaling_efficiency": speedup / training.workers,
         "iterations_to_target": to_target,
         "rounds_to_target": communication_rounds(to_target),
-        "time_to_target_s": startup_s + to_target * iteration_time_s if to_target else math.nan,
+        "time_to_target_s": startup_s + to_target * iteration_time_s if to_target else 0.0,
         "bytes_sent_per_worker": float(workers["bytes_sent"].mean()),
         "wire_bytes": float(workers["wire_bytes"].mean()),
         "lost_bytes": job.sent.lost_bytes / scenario.run.iterations,
