@@ -18,6 +18,7 @@ from simnet.scenario import scenario_keys, topology_from_text
 from simnet.shipped import shipped_folder
 from simnet.topology import GENERATORS, summary_lines
 from simnet.training.architectures import ARCHITECTURES
+from simnet.training.convergence import ROUNDS
 from simnet.workload import list_gpus, list_models, list_throughput, model_entry
 
 __all__ = ["GENERATED", "pages", "with_generated"]
@@ -209,7 +210,16 @@ def _lossy() -> str:
     return _table(["network", "protocol", *losses], table)
 
 
+def _rounds() -> str:
+    """Return what papers prove about rounds of communication."""
+    head = ["algorithm", "rounds, order of", "assumes", "paper", "order found stated in"]
+    rows = [[one.algorithm, one.formula, one.assumes, one.paper, one.checked or "not found"] for one in ROUNDS]
+    return _table(head, rows)
+
+
 GENERATED: dict[str, Callable[[], str]] = {
+    "rounds": _rounds,
+    "columns of scaling": lambda: columns_as_markdown("scaling"),
     "columns": _columns,
     "columns of a collective": lambda: columns_as_markdown("collective_sizes"),
     "names": _names,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from simnet.errors import InputError, SimnetError, SimulationError
     from simnet.experiment.result import Result, load_result
     from simnet.experiment.run import run
+    from simnet.experiment.scaling import scaling
     from simnet.experiment.sweep import sweep
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "__version__",
     "load_result",
     "run",
+    "scaling",
     "sweep",
 ]
 
@@ -37,6 +39,7 @@ _HOME = {
     "SimulationError": "simnet.errors",
     "load_result": "simnet.experiment.result",
     "run": "simnet.experiment.run",
+    "scaling": "simnet.experiment.scaling",
     "sweep": "simnet.experiment.sweep",
 }
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from simnet import __version__
-from simnet.cli import check, collective, protocol, run, topology, workload
+from simnet.cli import check, collective, protocol, run, scaling, topology, workload
 
 __all__ = ["app"]
 
@@ -22,6 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(run.run)
+app.command("scaling")(scaling.scaling)
 app.command("check")(check.check)
 app.command("schema")(check.schema)
 app.command("collective")(collective.collective)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from simnet.scenario import CollectiveSettings
 
 __all__ = ["collective"]
@@ -50,6 +47,7 @@ def collective(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list of objects.")] = False,
 ) -> None:
     """Time a collective alone on a cluster for each size, as nccl-tests does."""
+    from simnet.cli.frames import frame_as_json, frame_as_text
     from simnet.errors import InputError, Problem, attempt
     from simnet.experiment.collective import run_collective
     from simnet.scenario import load_collective
@@ -75,23 +73,13 @@ def collective(
         raise InputError(problems)
     frame = run_collective(settings, say=lambda line: print(line, file=sys.stderr, flush=True))
     if as_json:
-        print(_as_json(frame))
+        print(frame_as_json(frame))
     elif as_csv:
         print(frame.to_csv(index=False, lineterminator="\n"), end="")
     else:
         print(_heading(settings))
-        print(_as_text(frame))
-
-
-def _as_json(frame: pd.DataFrame) -> str:
-    """Return one list of objects, one a line; a bandwidth that there is none of is null."""
-    import json
-
-    rows = [
-        {key: None if _is_nan(value) else value for key, value in row.items()}
-        for row in frame.to_dict(orient="records")
-    ]
-    return "[" + ",\n ".join(json.dumps(row, allow_nan=False) for row in rows) + "]"
+        # Times to the nanosecond, bandwidths to the megabyte per second.
+        print(frame_as_text(frame, ".3f"))
 
 
 def _heading(settings: CollectiveSettings) -> str:
@@ -105,21 +93,3 @@ def _heading(settings: CollectiveSettings) -> str:
         f"# {settings.collective}, {settings.algorithm}{options}: {ranks} rank{'s' * (ranks > 1)} of "
         f"{settings.topology.name}, {settings.protocol.name}, {settings.dtype}"
     )
-
-
-def _as_text(frame: pd.DataFrame) -> str:
-    """Return aligned columns; times to the nanosecond, bandwidths to the megabyte per second."""
-    cells = [[str(name) for name in frame.columns]]
-    cells += [[_shown(value) for value in row.values()] for row in frame.to_dict(orient="records")]
-    widths = [max(len(line[place]) for line in cells) for place in range(len(frame.columns))]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
-
-
-def _shown(value: object) -> str:
-    if _is_nan(value):
-        return "-"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def _is_nan(value: object) -> bool:
-    return isinstance(value, float) and math.isnan(value)

@@ -68,7 +68,13 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("architecture", "str", "", "how gradients are exchanged"),
         Column("sync", "str", "", "way of synchronising"),
         Column("fidelity", "str", "", "how the network is simulated"),
-        Column("batch_size_per_worker", "int", "samples", "per worker, or replica of a split model, and iteration"),
+        Column(
+            "batch_size_per_worker",
+            "int",
+            "samples",
+            "of one pass of a worker, or replica of a split model; where groups differ, the largest",
+        ),
+        Column("samples_per_iteration", "int", "samples", "of all workers, and all passes of an iteration, together"),
         Column("iterations", "int", "", "measured iterations of a worker, mean"),
         Column(
             "iteration_time_s",
@@ -84,7 +90,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             "throughput_samples_per_s",
             "float",
             "samples/s",
-            "of all together = workers or replicas * batch_size_per_worker / iteration_time_s",
+            "of all together = samples_per_iteration / iteration_time_s",
         ),
         Column(
             "speedup",
@@ -111,6 +117,14 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("ahead_max_iterations", "float", "", "most iterations that a worker began ahead of the slowest"),
         Column(
             "straggler_cost", "float", "", "waiting_time_s / iteration_time_s: what standing still for others takes"
+        ),
+        Column("iterations_to_target", "int", "", "of the whole training, to training.target; 0 where none is given"),
+        Column("rounds_to_target", "int", "", "how often workers communicate until then"),
+        Column(
+            "time_to_target_s",
+            "float",
+            "s",
+            "startup_time_s + iterations_to_target * iteration_time_s; 0 where no target is given",
         ),
         Column("bytes_sent_per_worker", "float", "bytes", "payload that a worker sends per iteration, mean"),
         Column("wire_bytes", "float", "bytes", "the same with packet headers; none within a host"),
@@ -275,6 +289,31 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("flow_start_s", "float", "s", "when its payload began to flow, after overheads and connection set-up"),
         Column("drained_s", "float", "s", "when its last byte had left"),
         Column("delivered_s", "float", "s", "when it was received, and reduced; NaN where it never was"),
+    ),
+    "scaling": (
+        Column("workers", "int", "", "P, number of workers"),
+        Column("scaling", "str", "", "strong: all share the samples of an iteration; weak: each has as many"),
+        Column("samples_per_iteration", "int", "samples", "n_P, of all workers together"),
+        Column("iteration_time_s", "float", "s", "T_P, as in the summary; so are the two below"),
+        Column("compute_time_s", "float", "s", "forward and backward pass"),
+        Column("throughput_samples_per_s", "float", "samples/s", "samples_per_iteration / iteration_time_s"),
+        Column(
+            "speedup",
+            "float",
+            "",
+            "(W_P / T_P) / (W_1 / T_1), with work in proportion to the samples, and serial_time counted once",
+        ),
+        Column("efficiency", "float", "", "speedup / workers"),
+        Column(
+            "karp_flatt_serial_fraction",
+            "float",
+            "",
+            "(1/speedup - 1/workers) / (1 - 1/workers); nan for one worker, below 0 where speed-up is super-linear",
+        ),
+        Column("amdahl_serial_fraction", "float", "", "f of the nearest curve of Amdahl: least squares of 1/speedup"),
+        Column("amdahl_speedup", "float", "", "that curve, 1 / (f + (1 - f)/workers)"),
+        Column("gustafson_serial_fraction", "float", "", "f of the nearest curve of Gustafson: least squares"),
+        Column("gustafson_speedup", "float", "", "that curve, workers - f (workers - 1)"),
     ),
     "collective_sizes": (
         Column(

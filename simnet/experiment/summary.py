@@ -24,6 +24,8 @@ from simnet.experiment.tables import (
 from simnet.fabric.interface import Fabric
 from simnet.scenario import Scenario
 from simnet.training.bound import bound_iteration_s
+from simnet.training.compute import ratio
+from simnet.training.convergence import communication_rounds, iterations_to_target
 from simnet.training.job import Job
 from simnet.training.memory import largest_memory_use
 from simnet.training.records import CollectiveRow, IterationRow
@@ -96,19 +98,20 @@ def _summary(
     """Return the one row of a job."""
     training, workload = job.settings.training, job.settings.workload
     measured = iterations[iterations["iteration"] >= 0]
-    begun_first = iterations.loc[iterations["iteration"] == -scenario.run.warmup, "start_s"]
+    begun_first = iterations.groupby("rank")["start_s"].min()
     numbers = range(scenario.run.warmup, scenario.run.warmup + scenario.run.iterations)
     means = {name: float(measured[name].mean()) for name in PARTS}
     iteration_time_s = iteration_time(means)
     together, duration_s = job.course.count.sum(), job.course.duration_s
     if math.isnan(duration_s):
         # Workers in step: as many iterations each, over the same time in the mean.
-        updates_per_s = _ratio(1.0, iteration_time_s)
-        throughput = _ratio(training.grid.data * workload.batch_size, iteration_time_s)
+        updates_per_s = ratio(1.0, iteration_time_s)
+        throughput = ratio(job.settings.samples_per_iteration, iteration_time_s)
     else:
-        updates_per_s = _ratio(float(together), duration_s)
-        throughput = updates_per_s * workload.batch_size
-    baseline = scenario.baseline_samples_per_s or _ratio(workload.batch_size, job.fastest_s(numbers))
+        updates_per_s = ratio(float(together), duration_s)
+        samples = sum(job.settings.samples_of(rank) * count for rank, count in enumerate(job.course.count.tolist()))
+        throughput = ratio(float(samples), duration_s)
+    baseline = scenario.baseline_samples_per_s or job.fastest_samples_per_s(numbers)
     speedup = throughput / baseline if math.isfinite(baseline) else math.nan
     begun_s = measured.loc[measured["iteration"] == 0, "start_s"].to_numpy()
     bound_s = means["compute_time_s"]
@@ -118,6 +121,8 @@ def _summary(
     if bound_s > iteration_time_s * (1 + 1e-9):
         raise InvariantError(f"an iteration took {iteration_time_s} s, less than its lower bound of {bound_s} s")
     memory = largest_memory_use(job.settings)
+    to_target = iterations_to_target(training.target_samples, job.settings.samples_per_iteration)
+    startup_s = float(begun_first.max()) - job.settings.start_s
     row = {
         "scenario": scenario.name,
         "job": job.settings.name,
@@ -130,11 +135,12 @@ def _summary(
         "sync": training.sync.label,
         "fidelity": scenario.fidelity,
         "batch_size_per_worker": workload.batch_size,
+        "samples_per_iteration": job.settings.samples_per_iteration,
         "iterations": round(together / training.workers),
         "iteration_time_s": iteration_time_s,
         "iteration_time_p95_s": float(np.percentile(measured["iteration_time_s"], 95)),
         **means,
-        "communication_compute_ratio": _ratio(means["communication_time_s"], means["compute_time_s"]),
+        "communication_compute_ratio": ratio(means["communication_time_s"], means["compute_time_s"]),
         "throughput_samples_per_s": throughput,
         "speedup": speedup,
         "scaling_efficiency": speedup / training.workers,
@@ -142,11 +148,16 @@ def _summary(
         "staleness_updates": float(measured["staleness_updates"].mean()),
         "staleness_max_updates": float(measured["staleness_updates"].max()),
         "ahead_max_iterations": float(measured["ahead_iterations"].max()),
-        "straggler_cost": _ratio(means["waiting_time_s"], iteration_time_s),
+        "straggler_cost": ratio(means["waiting_time_s"], iteration_time_s),
+        "iterations_to_target": to_target,
+        "rounds_to_target": communication_rounds(to_target, training.sync.rounds_period(to_target)),
+        "time_to_target_s": startup_s + to_target * job.settings.samples_per_iteration / throughput
+        if to_target
+        else 0.0,
         "bytes_sent_per_worker": float(job.sent.payload_bytes.sum() / together),
         "wire_bytes": float(job.sent.wire_bytes.sum() / together),
         "lost_bytes": job.sent.lost_bytes * training.workers / together,
-        "startup_time_s": float(begun_first.max()) - job.settings.start_s,
+        "startup_time_s": startup_s,
         "memory_bytes_per_worker": memory.total_bytes if memory is not None else math.nan,
         "bound_iteration_time_s": bound_s,
         "bottleneck": bottleneck,
@@ -163,11 +174,6 @@ def describe_parallelism(settings: JobSettings) -> str:
         return f"data {grid.data}, devices {grid.pipeline}"
     parts = [(what, getattr(grid, what)) for what in ("data", "pipeline", "tensor", "shared_memory")]
     return ", ".join(f"{what} {number}" for what, number in parts if number > 1 or what == "data")
-
-
-def _ratio(part: float, whole: float) -> float:
-    """Return a ratio that is infinite, or not a number, where random factors let nobody compute at all."""
-    return part / whole if whole > 0 else math.inf if part > 0 else math.nan
 
 
 def _bottleneck(links: pd.DataFrame) -> str:

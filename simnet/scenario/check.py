@@ -25,6 +25,7 @@ from simnet.workload import (
     REFERENCE_GPU,
     AnyWorkload,
     DataflowWorkload,
+    GroupedWorkload,
     RecordedTrace,
     Workload,
     list_models,
@@ -112,7 +113,6 @@ def describe_scenario(scenario: Scenario) -> list[str]:
 def describe_workload(workload: AnyWorkload) -> list[str]:
     """Return what a workload says, in lines for people."""
     model = workload.model
-    on = f" on {workload.gpu} in {workload.precision}" if workload.gpu else ""
     lines = [
         f"workload {model.name}: {len(model.layers)} layers, {len(model.tensors)} gradients, "
         f"{model.parameters:,} parameters",
@@ -131,15 +131,25 @@ def describe_workload(workload: AnyWorkload) -> list[str]:
             f"  recorded: {workload.iterations} iterations of {workload.ranks} ranks, "
             f"{format_duration(float(times.min()))} to {format_duration(float(times.max()))} each"
         )
+    elif isinstance(workload, GroupedWorkload):
+        for workers, part in zip(workload.workers, workload.parts, strict=True):
+            lines.append(f"  {workers} worker{'s' if workers > 1 else ''}:")
+            lines += [f"  {line}" for line in _time_lines(part)]
     else:
-        batch = f"{workload.batch_size} sample{'s' if workload.batch_size > 1 else ''}"
-        lines.append(
-            f"  {format_duration(workload.compute_time_s)} for {batch}{on}: "
-            f"{format_duration(float(workload.forward_s.sum()))} forward, "
-            f"{format_duration(float(workload.backward_s.sum()))} backward"
-        )
-        lines.append(f"  compute time: {workload.source}")
+        lines += _time_lines(workload)
     return lines
+
+
+def _time_lines(workload: Workload) -> list[str]:
+    """Say how long a worker computes."""
+    on = f" on {workload.gpu} in {workload.precision}" if workload.gpu else ""
+    batch = f"{workload.batch_size} sample{'s' if workload.batch_size > 1 else ''}"
+    return [
+        f"  {format_duration(workload.compute_time_s)} for {batch}{on}: "
+        f"{format_duration(float(workload.forward_s.sum()))} forward, "
+        f"{format_duration(float(workload.backward_s.sum()))} backward",
+        f"  compute time: {workload.source}",
+    ]
 
 
 def _training_lines(job: JobSettings) -> list[str]:
@@ -173,8 +183,12 @@ def _training_line(training: TrainingSettings, is_graph: bool) -> str:
     if training.zero_stage:
         line += f", ZeRO stage {training.zero_stage}"
     line += f", {training.sync.label}"
+    if training.accumulation > 1:
+        line += f", {training.accumulation} passes an iteration"
+    if training.stragglers:
+        line += f", {len({rank for straggler in training.stragglers for rank in straggler.workers})} stragglers"
     if training.jitter is not None:
-        line += f", {training.jitter.distribution} jitter of {training.jitter.spread:g}"
+        line += f", {training.jitter.distribution} jitter of {training.jitter.parameter:g}"
     slowest, fastest = min(training.speed_factors), max(training.speed_factors)
     return line if slowest == fastest == 1.0 else f"{line}, speeds from {slowest:g} to {fastest:g}"
 

@@ -70,11 +70,22 @@ def _workload(document: Document, path: KeyPath) -> Iterator[Problem]:
         if key in given:
             message = f"{key} stands beside a graph, whose operations have times"
             yield document.problem((*path, key), message, "leave it out", at_key=True)
+    for key in ("groups", "serial_time", "memory_hierarchy"):
+        timed = next((kind for kind in ("trace", "graph") if kind in given), "")
+        if timed and key in given:
+            message = f"{key} stands beside a {timed}, which has times of its own"
+            yield document.problem((*path, key), message, "leave it out", at_key=True)
+    groups = given.get("groups")
+    for number, group in enumerate(groups if isinstance(groups, list) and "global_batch_size" in given else ()):
+        if isinstance(group, Mapping) and group.get("batch_size") is not None:
+            message = "batch_size of a group stands beside global_batch_size"
+            place = (*path, "groups", number, "batch_size")
+            yield document.problem(place, message, "give the batch_size of the others instead", at_key=True)
     if "model" not in given and kinds and "sequence_length" in given:
         message = "sequence_length stands beside no model"
         yield document.problem((*path, "sequence_length"), message, "only shipped models have one", at_key=True)
     yield from _names(document, path, given, kinds)
-    if kinds == ["model"] and "gpu" not in given and "samples_per_s" not in given:
+    if kinds == ["model"] and not given.keys() & {"gpu", "samples_per_s", "groups"}:
         hint = "name the GPU, or give samples_per_s, the measured rate of one worker"
         yield document.problem((*path, "gpu"), "'gpu' is missing in workload", hint)
 

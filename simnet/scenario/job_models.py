@@ -25,6 +25,13 @@ from simnet.scenario.algorithm_options import (
     TorusSpec,
     TreeSpec,
 )
+from simnet.scenario.compute_models import (
+    LARGEST_BATCH,
+    GroupSpec,
+    MemoryHierarchySpec,
+    StragglerSpec,
+    TargetSpec,
+)
 from simnet.scenario.fields import Flag, Name, Quantity, Real, Text, Whole, Word, hint_at, refuse, shown
 from simnet.scenario.sections import Choice, Section
 from simnet.training.architectures import ARCHITECTURES
@@ -47,7 +54,6 @@ __all__ = [
     "WorkloadSpec",
 ]
 
-LARGEST_BATCH = 1_000_000_000
 MOST_STAGES = 100_000
 MOST_ITERATIONS = 1_000_000
 
@@ -90,6 +96,21 @@ class WorkloadSpec(Section):
     )
     samples_per_s: Annotated[float, Real(minimum=1e-6, maximum=1e12)] | None = Field(
         None, description="Measured rate of one worker without communication [samples/s]; overrides the table."
+    )
+    groups: tuple[GroupSpec, ...] | None = Field(
+        None,
+        description="Groups of workers with other GPUs, rates or batches than the rest of this section says; together "
+        "they are all workers.",
+    )
+    serial_time: Annotated[float, Quantity("duration")] | None = Field(
+        None,
+        description="What every worker computes before each forward pass, for as long whatever its batch: the serial "
+        "part of the work. The times above are without it.",
+    )
+    memory_hierarchy: MemoryHierarchySpec | None = Field(
+        None,
+        description="Time on caches and memory, by the one that the working set fits into; the times above are then "
+        "of arithmetic alone.",
     )
 
 
@@ -145,7 +166,13 @@ class SyncSpec(Choice):
     one_shot: NoOptions | None = Field(None, description="Only the last iteration of the run averages.")
 
 
-DISTRIBUTIONS = {"lognormal": "sigma", "normal": "sigma", "uniform": "half_width", "exponential": "scale"}
+DISTRIBUTIONS = {
+    "lognormal": "sigma",
+    "normal": "sigma",
+    "uniform": "half_width",
+    "exponential": "scale",
+    "pareto": "shape",
+}
 """Distribution of jitter and the name of its one parameter."""
 
 
@@ -155,7 +182,8 @@ class JitterSpec(Section):
     distribution: Annotated[str, Word(tuple(DISTRIBUTIONS))] = Field(
         "lognormal",
         description="lognormal: exp(sigma z - sigma²/2); normal: 1 + sigma z, at least 0; uniform: between "
-        "1 - half_width and 1 + half_width; exponential: 1 + scale x, x with mean 1. All but the last have mean 1.",
+        "1 - half_width and 1 + half_width; exponential: 1 - scale + scale x, x with mean 1; pareto: at least "
+        "(shape - 1)/shape. All have mean 1.",
     )
     sigma: Annotated[float, Real(minimum=0, maximum=10)] | None = Field(
         None, description="lognormal: standard deviation of the logarithm; normal: standard deviation. Relative."
@@ -163,8 +191,11 @@ class JitterSpec(Section):
     half_width: Annotated[float, Real(minimum=0, maximum=1)] | None = Field(
         None, description="uniform: largest deviation from 1. Relative."
     )
-    scale: Annotated[float, Real(minimum=0, maximum=1e6)] | None = Field(
-        None, description="exponential: mean of what is added. Relative."
+    scale: Annotated[float, Real(minimum=0, maximum=1)] | None = Field(
+        None, description="exponential: the part of the time that is random; 1: all of it, as Poisson processes are."
+    )
+    shape: Annotated[float, Real(above=1, maximum=1e6)] | None = Field(
+        None, description="pareto: the smaller, the longer the rarest; finite variance above 2."
     )
 
 
@@ -288,6 +319,17 @@ class TrainingSpec(Section):
     ] = Field(
         default_factory=dict,
         description="Relative speed of workers, 1 where not given: a list, or {rank: factor}; 0.5 takes twice as long.",
+    )
+    stragglers: tuple[StragglerSpec, ...] | None = Field(
+        None, description="Workers that are slower than they should be; beside speed_factors and jitter."
+    )
+    accumulation: Annotated[int, Whole(1, 1_000_000)] = Field(
+        1,
+        description="Forward and backward passes of batch_size samples in an iteration; gradients are added up on each "
+        "worker, and exchanged in the last pass only.",
+    )
+    target: TargetSpec | None = Field(
+        None, description="How much the whole training goes through: the summary says how long that takes."
     )
     placement: Annotated[str | tuple[str, ...], PlainValidator(_placement), WithJsonSchema(_PLACEMENT_SCHEMA)] = Field(
         "in_order",

@@ -17,7 +17,7 @@ from simnet.training.layout import lay_out_workers
 from simnet.training.memory import is_measured, largest_memory_use, memory_limit_bytes, splits_that_fit
 from simnet.training.settings import DatasetSettings, JobSettings, Parallelism, RunSettings, TrainingSettings
 from simnet.units import format_bandwidth, format_size
-from simnet.workload import DataflowWorkload, RecordedTrace, Workload
+from simnet.workload import DataflowWorkload, GroupedWorkload, RecordedTrace, Workload, parts_of
 
 __all__ = ["PlacedJob", "build_dataset", "fit_to_workload", "place_job"]
 
@@ -142,19 +142,33 @@ def _split_problems(job: JobSettings) -> Iterator[Problem]:
     workload, grid = job.workload, job.training.grid
     if isinstance(workload, DataflowWorkload):
         devices = workload.graph.devices
+        if job.training.accumulation > 1:
+            message = "accumulation stands beside a dataflow graph"
+            yield Problem(message, "a step of the graph is an iteration", ("training", "accumulation"))
         if grid.pipeline != devices or grid.inner > 1:
             message = f"{job.training.workers} workers cannot be the {devices} devices of each replica of the graph"
             yield Problem(message, f"a multiple of {devices} is wanted", ("training", "workers"))
         return
-    if job.dataset is not None and 0 < job.dataset.samples < grid.data * workload.batch_size:
+    if job.dataset is not None and 0 < job.dataset.samples < job.samples_per_iteration:
         message = f"a data set of {job.dataset.samples} samples is less than the {grid.data} batches of one iteration"
-        yield Problem(message, f"at least {grid.data * workload.batch_size} is wanted", ("dataset", "samples"))
+        yield Problem(message, f"at least {job.samples_per_iteration} is wanted", ("dataset", "samples"))
+    if isinstance(workload, RecordedTrace) and job.training.accumulation > 1:
+        message = "accumulation stands beside a recorded trace"
+        yield Problem(message, "a step is recorded with all its passes", ("training", "accumulation"))
     if grid.replica == 1:
         return
     if isinstance(workload, RecordedTrace):
         message = "a recorded trace is of workers with the whole model"
         yield Problem(message, "only data parallelism is possible", ("training", "parallelism"))
         return
+    if isinstance(workload, GroupedWorkload):
+        message = "groups of workers have the whole model each"
+        yield Problem(message, "only data parallelism is possible", ("training", "parallelism"))
+        return
+    for given, seconds in (("serial_time", workload.serial_s), ("memory_hierarchy", workload.memory_s)):
+        if seconds:
+            message = f"{given} stands beside a model that is split"
+            yield Problem(message, "only data parallelism is possible", ("training", "parallelism"))
     layers = len(workload.model.layers)
     if grid.pipeline > layers:
         message = f"the {layers} layers of {workload.model.name} cannot be cut into {grid.pipeline} stages"
@@ -197,19 +211,22 @@ def _bandwidth_notes(job: JobSettings, bandwidth: float) -> Iterator[str]:
 
 def _memory_problems(job: JobSettings) -> Iterator[Problem]:
     """Yield that a job does not fit into memory, with the sum, and what would fit."""
-    use, limit = largest_memory_use(job), memory_limit_bytes(job)
-    if use is None or limit is None or use.total_bytes <= limit or not isinstance(job.workload, Workload):
-        return
-    if is_measured(job):
-        return
-    parts = ", ".join(
-        f"{format_size(getattr(use, f'{part}_bytes'))} {part}"
-        for part in ("parameters", "gradients", "optimizer", "activations", "buffers")
-    )
-    total, there = format_size(use.total_bytes), format_size(limit)
-    message = f"{total} a worker do not fit into the {there} of {job.workload.gpu}: {parts}"
-    found = list(splits_that_fit(job, limit))
-    hint = (
-        f"these would fit: {'; '.join(found)}" if found else "a smaller batch, or more workers to split the model over"
-    )
-    yield Problem(message, f"{hint}; with allow_oversubscribed: true it goes on", ("workload", "gpu"))
+    for number, part in enumerate(parts_of(job.workload)):
+        alike = replace(job, workload=part)
+        use, limit = largest_memory_use(alike), memory_limit_bytes(alike)
+        if use is None or limit is None or use.total_bytes <= limit or is_measured(alike):
+            continue
+        parts = ", ".join(
+            f"{format_size(getattr(use, f'{part}_bytes'))} {part}"
+            for part in ("parameters", "gradients", "optimizer", "activations", "buffers")
+        )
+        total, there = format_size(use.total_bytes), format_size(limit)
+        message = f"{total} a worker do not fit into the {there} of {part.gpu}: {parts}"
+        found = list(splits_that_fit(alike, limit))
+        hint = (
+            f"these would fit: {'; '.join(found)}"
+            if found
+            else "a smaller batch, or more workers to split the model over"
+        )
+        in_group = ("groups", number) if isinstance(job.workload, GroupedWorkload) else ("gpu",)
+        yield Problem(message, f"{hint}; with allow_oversubscribed: true it goes on", ("workload", *in_group))

@@ -11,6 +11,7 @@ from typing import Any
 
 from simnet.errors import InputError, Problem
 from simnet.scenario.algorithm_options import fitted, misfits
+from simnet.scenario.compute import build_stragglers, straggler_problems, target_problems, target_samples
 from simnet.scenario.job_models import DISTRIBUTIONS, PipelineSpec, TensorSpec, TrainingSpec
 from simnet.scenario.sections import NotKnownError, Section
 from simnet.topology import Topology
@@ -106,8 +107,8 @@ def build_training(spec: TrainingSpec, gradient_dtype: str, room: Room) -> Train
             speeds[rank] = speed
     jitter = None
     if spec.jitter is not None:
-        spread = getattr(spec.jitter, DISTRIBUTIONS[spec.jitter.distribution])
-        jitter = Jitter(spec.jitter.distribution, spread)
+        parameter = getattr(spec.jitter, DISTRIBUTIONS[spec.jitter.distribution])
+        jitter = Jitter(spec.jitter.distribution, parameter)
     grid = _grid(spec, workers)
     architecture = _architecture(spec.architecture)
     options = fitted(architecture.options, room.topology.compiled, grid.data if grid else workers)
@@ -121,6 +122,9 @@ def build_training(spec: TrainingSpec, gradient_dtype: str, room: Room) -> Train
         gradient_element_bytes=float(DTYPE_BYTES[gradient_dtype]),
         jitter=jitter,
         speed_factors=tuple(speeds),
+        stragglers=build_stragglers(spec.stragglers or ()),
+        accumulation=spec.accumulation,
+        target_samples=target_samples(spec.target),
         placement=spec.placement,
         parallelism=grid,
         zero_stage=spec.zero_stage,
@@ -287,6 +291,26 @@ def _speed_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
             yield Problem(message, f"ranks from 0 to {workers - 1} are there", ("speed_factors", rank))
 
 
+def _straggler_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
+    yield from straggler_problems(spec.stragglers or (), worker_count(spec, room))
+
+
+def _target_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # noqa: ARG001
+    yield from target_problems(spec.target)
+
+
+def _accumulation_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # noqa: ARG001
+    if spec.accumulation == 1:
+        return
+    if _workers_of_a_replica(spec) > 1:
+        message = "accumulation stands beside a model that is split"
+        yield Problem(message, "pipeline: {micro_batches: …} is what goes through its stages", ("accumulation",))
+    if spec.zero_stage > 1:
+        message = f"accumulation stands beside zero_stage {spec.zero_stage}"
+        hint = "at most 1 is possible: what gradients are added up in is not shared"
+        yield Problem(message, hint, ("accumulation",))
+
+
 def _placement_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
     listed, workers = spec.placement, worker_count(spec, room)
     if not isinstance(listed, str) and not listed:
@@ -305,5 +329,8 @@ _CHECKS = (
     _pair_problems,
     _option_problems,
     _speed_problems,
+    _straggler_problems,
+    _target_problems,
+    _accumulation_problems,
     _placement_problems,
 )

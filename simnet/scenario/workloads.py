@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from simnet.errors import InputError, KeyPath, Problem, attempt
+from simnet.scenario.compute import with_other_times
 from simnet.scenario.fields import shown
 from simnet.scenario.job_models import WorkloadSpec
 from simnet.scenario.locate import find_file
@@ -17,6 +19,7 @@ from simnet.workload import (
     AnyWorkload,
     DataflowGraph,
     DataflowWorkload,
+    GroupedWorkload,
     Workload,
     dataflow_from_data,
     load_dataflow_json,
@@ -47,6 +50,46 @@ def build_workload(spec: WorkloadSpec, workers: int | None, folder: Path | None 
     NotKnownError
         What is right of it is right, but not all of it is.
     """
+    try:
+        groups = spec.groups
+    except NotKnownError:
+        # What else is wrong can be told; whether a GPU is missing cannot.
+        stand_in = {"samples_per_s": 1.0} if spec.__dict__.get("gpu") is None else {}
+        _of_alike(spec.model_copy(update=stand_in), workers, folder)
+        raise
+    if not groups:
+        return _of_alike(spec, workers, folder)
+    problems: list[Problem] = []
+    sizes = tuple(group.workers for group in groups)
+    if workers is not None and sum(sizes) != workers:
+        message = f"groups have {sum(sizes)} workers, but there are {workers}"
+        problems.append(Problem(message, "each worker is in one of them", ("groups",)))
+    parts = [
+        part
+        for number in range(len(sizes))
+        if isinstance(part := attempt(problems, partial(_of_group, spec, number, workers, folder)), Workload)
+    ]
+    if problems:
+        raise InputError(dict.fromkeys(problems))
+    return GroupedWorkload(tuple(parts), sizes)
+
+
+def _of_group(spec: WorkloadSpec, number: int, workers: int | None, folder: Path | None) -> AnyWorkload:
+    """Return the workload of one worker of a group; what the group does not say is as for all."""
+    assert spec.groups is not None
+    group = spec.groups[number]
+    own = {key: value for key in ("gpu", "batch_size", "samples_per_s") if (value := getattr(group, key)) is not None}
+    try:
+        return _of_alike(spec.model_copy(update=own), workers, folder)
+    except InputError as error:
+        raise InputError(
+            problem.under("groups", number) if problem.path and problem.path[0] in own else problem
+            for problem in error.problems
+        ) from None
+
+
+def _of_alike(spec: WorkloadSpec, workers: int | None, folder: Path | None) -> AnyWorkload:
+    """Return the workload of one of workers that are all alike."""
     problems: list[Problem] = []
     doubtful: set[str] = set()
     batch_size = attempt(problems, lambda: _batch_size(spec, workers))
@@ -92,7 +135,7 @@ def build_workload(spec: WorkloadSpec, workers: int | None, folder: Path | None 
         raise InputError(problems)
     if doubtful or made is None:
         raise NotKnownError(", ".join(sorted(doubtful)))
-    return made
+    return with_other_times(made, spec)
 
 
 def _batch_size(spec: WorkloadSpec, workers: int | None) -> int | None:

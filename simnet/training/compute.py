@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from simnet.engine.random_streams import random_stream
 from simnet.training.plan import Plan
 from simnet.training.settings import Jitter, JobSettings
-from simnet.workload import RecordedTrace, Workload
+from simnet.training.stragglers import Constant, straggler_factors
+from simnet.workload import RecordedTrace, Workload, parts_of
 
-__all__ = ["ComputeTimes", "Stretches", "compute_times"]
+__all__ = ["ComputeTimes", "Stretches", "compute_times", "ratio"]
 
 
 class ComputeTimes(Protocol):
@@ -33,87 +34,139 @@ class ComputeTimes(Protocol):
     def quickest(self, iteration: int) -> Sequence[float]:
         """Return when the first worker has reached each moment, if all begin at once."""
 
-    def fastest_s(self, iterations: Sequence[int]) -> float:
-        """Return the mean time over some iterations that the fastest worker computes, without jitter [s]."""
+    def fastest_samples_per_s(self, iterations: Sequence[int]) -> float:
+        """Return the rate of the fastest worker if it does nothing but compute [samples/s].
+
+        Without jitter and stragglers; as recorded, over some iterations.
+        """
 
 
 def compute_times(job: JobSettings, plan: Plan, seed: int) -> ComputeTimes:
     """Return the compute times of a job, from a table or as recorded."""
     if isinstance(job.workload, RecordedTrace):
         return _Recorded(job.workload, plan, job.training.workers)
-    assert isinstance(job.workload, Workload)
-    return _Modelled(job.workload, plan, job, seed)
+    return _Modelled(plan, job, seed)
 
 
 class Stretches:
-    """How much longer than usual each worker computes in each iteration.
+    """How much longer than usual each worker computes in each iteration: its speed, what holds it up, and chance.
 
     Parameters
     ----------
     job : JobSettings
     seed : int
+
+    Attributes
+    ----------
+    slowness : ndarray, shape (workers,)
+        By the speed of each worker alone.
+    varies : bool
+        Whether iterations differ.
     """
 
     def __init__(self, job: JobSettings, seed: int) -> None:
         training = job.training
         self.slowness = 1.0 / np.asarray(training.speed_factors or [1.0] * training.workers)
-        self.varies = training.jitter is not None
-        self._jitter = training.jitter
-        self._stream = (seed, "jitter", job.name)
-        self._factors: dict[int, NDArray[np.float64]] = {}
+        self.varies = training.jitter is not None or any(
+            not isinstance(straggler.pattern, Constant) for straggler in training.stragglers
+        )
+        self._jitter, self._stragglers = training.jitter, training.stragglers
+        self._seed, self._job = seed, job.name
+        self._usual = self.slowness if self.varies else self._made(0)
+        self._last: tuple[int, NDArray[np.float64]] = (-1, self._usual)
+        self._kept: dict[int, NDArray[np.float64]] = {}
+        self._awaited: dict[int, int] = {}
 
     def of(self, iteration: int) -> NDArray[np.float64]:
         """Return the factors of all workers, which do not depend on who asks first, shape (workers,)."""
-        if self._jitter is None:
-            return self.slowness
-        found = self._factors.get(iteration)
-        if found is None:
-            # In step, workers are at most one iteration apart.
-            for old in [number for number in self._factors if number < iteration - 1]:
-                del self._factors[old]
-            drawn = _draw(self._jitter, len(self.slowness), random_stream(*self._stream, iteration))
-            found = self._factors[iteration] = self.slowness * drawn
-        return found
+        if not self.varies:
+            return self._usual
+        if iteration in self._kept:
+            return self._kept[iteration]
+        if self._last[0] != iteration:
+            self._last = iteration, self._made(iteration)
+        return self._last[1]
+
+    def of_worker(self, iteration: int, rank: int) -> float:
+        """Return the factor of one worker.
+
+        Workers may be any number of iterations apart: those of an iteration are kept until all workers have asked.
+        """
+        if not self.varies:
+            return float(self._usual[rank])
+        if iteration not in self._kept:
+            self._kept[iteration], self._awaited[iteration] = self.of(iteration), len(self.slowness)
+        factor = float(self._kept[iteration][rank])
+        self._awaited[iteration] -= 1
+        if self._awaited[iteration] == 0:
+            del self._kept[iteration], self._awaited[iteration]
+        return factor
+
+    def _made(self, iteration: int) -> NDArray[np.float64]:
+        factors = self.slowness
+        if self._stragglers:
+            workers = len(self.slowness)
+            factors = factors * straggler_factors(self._stragglers, workers, iteration, self._seed, self._job)
+        if self._jitter is not None:
+            stream = random_stream(self._seed, "jitter", self._job, iteration)
+            factors = factors * _draw(self._jitter, len(factors), stream)
+        return factors
 
 
 class _Modelled:
-    """The same timeline for all, stretched by each worker's speed and by jitter."""
+    """The same timeline for all that have the same workload, stretched by each worker's own factor.
 
-    def __init__(self, workload: Workload, plan: Plan, job: JobSettings, seed: int) -> None:
-        forward_s = float(workload.forward_s.sum())
-        ready = np.asarray(workload.tensor_ready_s)
-        self._total_s = workload.compute_time_s
-        times = {
-            "forward": np.concatenate([[0.0], np.cumsum(workload.forward_s)]),
-            "ready": forward_s + ready,
-            "gradients": np.array([self._total_s]),
-            "end": np.array([self._total_s]),
-        }
-        moments = np.array([times[moment.kind][moment.place] for moment in plan.moments])
-        self._moments_s = np.maximum.accumulate(np.minimum(moments, self._total_s))
+    Of several passes an iteration the parameters of a layer are needed by the first, and gradients ready in the last.
+    """
+
+    def __init__(self, plan: Plan, job: JobSettings, seed: int) -> None:
+        self._passes = job.training.accumulation
+        self._parts = [part for part in parts_of(job.workload) if isinstance(part, Workload)]
+        self._part_of = np.array([job.part_of(rank) for rank in range(job.training.workers)])
+        self._moments_s = [self._moments_of(part, plan) for part in self._parts]
         self._stretches = Stretches(job, seed)
-        self._timelines: dict[float, Sequence[float]] = {}
+        self._timelines: dict[tuple[int, float], Sequence[float]] = {}
 
     def timeline(self, iteration: int, rank: int) -> Sequence[float]:
-        stretch = float(self._stretches.of(iteration)[rank])
+        part, stretch = int(self._part_of[rank]), self._stretches.of_worker(iteration, rank)
         if self._stretches.varies:
-            return self._stretched(stretch)
-        found = self._timelines.get(stretch)
+            return self._stretched(part, stretch)
+        found = self._timelines.get((part, stretch))
         if found is None:
-            found = self._timelines[stretch] = self._stretched(stretch)
+            found = self._timelines[part, stretch] = self._stretched(part, stretch)
         return found
 
     def slowest(self, iteration: int) -> Sequence[float]:
-        return self._stretched(float(self._stretches.of(iteration).max()))
+        return self._extreme(iteration, np.max)
 
     def quickest(self, iteration: int) -> Sequence[float]:
-        return self._stretched(float(self._stretches.of(iteration).min()))
+        return self._extreme(iteration, np.min)
 
-    def fastest_s(self, iterations: Sequence[int]) -> float:  # noqa: ARG002
-        return self._total_s * float(self._stretches.slowness.min())
+    def fastest_samples_per_s(self, iterations: Sequence[int]) -> float:  # noqa: ARG002
+        rates = np.array([ratio(part.batch_size, part.compute_time_s) for part in self._parts])
+        return float((rates[self._part_of] / self._stretches.slowness).max())
 
-    def _stretched(self, stretch: float) -> Sequence[float]:
-        moments: list[float] = (self._moments_s * stretch).tolist()
+    def _moments_of(self, workload: Workload, plan: Plan) -> NDArray[np.float64]:
+        pass_s = workload.compute_time_s
+        before_s, total_s = (self._passes - 1) * pass_s, self._passes * pass_s
+        times = {
+            "forward": np.concatenate([[0.0], np.cumsum(workload.forward_s)]),
+            "ready": before_s + float(workload.forward_s.sum()) + np.asarray(workload.tensor_ready_s),
+            "gradients": np.array([total_s]),
+            "end": np.array([total_s]),
+        }
+        moments = np.array([times[moment.kind][moment.place] for moment in plan.moments])
+        return np.maximum.accumulate(np.minimum(moments, total_s))
+
+    def _extreme(self, iteration: int, take: Callable[..., Any]) -> Sequence[float]:
+        """Return the latest or earliest of each moment."""
+        factors = self._stretches.of(iteration)
+        ends = [moments * take(factors[self._part_of == part]) for part, moments in enumerate(self._moments_s)]
+        found: list[float] = take(ends, axis=0).tolist()
+        return found
+
+    def _stretched(self, part: int, stretch: float) -> Sequence[float]:
+        moments: list[float] = (self._moments_s[part] * stretch).tolist()
         return moments
 
 
@@ -152,22 +205,31 @@ class _Recorded:
         moments: list[float] = take(timelines, axis=0).tolist()
         return moments
 
-    def fastest_s(self, iterations: Sequence[int]) -> float:
+    def fastest_samples_per_s(self, iterations: Sequence[int]) -> float:
         ranks = range(min(self._workers, self._trace.ranks))
-        return min(float(np.mean([self.timeline(i, rank)[-1] for i in iterations])) for rank in ranks)
+        fastest_s = min(float(np.mean([self.timeline(i, rank)[-1] for i in iterations])) for rank in ranks)
+        return ratio(self._trace.batch_size, fastest_s)
+
+
+def ratio(part: float, whole: float) -> float:
+    """Return a ratio that is infinite, or not a number, where nobody computes at all."""
+    return part / whole if whole > 0 else math.inf if part > 0 else math.nan
 
 
 def _draw(jitter: Jitter, count: int, stream: np.random.Generator) -> NDArray[np.float64]:
-    spread = jitter.spread
+    parameter = jitter.parameter
     match jitter.distribution:
         case "lognormal":
-            factors = np.exp(spread * stream.standard_normal(count) - spread**2 / 2)
+            factors = np.exp(parameter * stream.standard_normal(count) - parameter**2 / 2)
         case "normal":
-            factors = np.maximum(1.0 + spread * stream.standard_normal(count), 0.0)
+            factors = np.maximum(1.0 + parameter * stream.standard_normal(count), 0.0)
         case "uniform":
-            factors = stream.uniform(1.0 - spread, 1.0 + spread, count)
+            factors = stream.uniform(1.0 - parameter, 1.0 + parameter, count)
         case "exponential":
-            factors = 1.0 + spread * stream.standard_exponential(count)
+            factors = (1.0 - parameter) + parameter * stream.standard_exponential(count)
+        case "pareto":
+            # numpy's is that of Lomax, which begins at 0 where Pareto's begins at 1.
+            factors = (parameter - 1.0) / parameter * (1.0 + stream.pareto(parameter, count))
         case unknown:
             raise ValueError(f"unknown distribution {unknown!r}")
     if not all(map(math.isfinite, (factors.min(), factors.max()))):

@@ -16,7 +16,7 @@ from simnet.training.architectures import Arrangement, arrange
 from simnet.training.asynchronous import OwnCommunicator
 from simnet.training.buckets import Bucket, make_buckets
 from simnet.training.communicator import Communicator, Exchange
-from simnet.training.compute import ComputeTimes, Stretches, compute_times
+from simnet.training.compute import ComputeTimes, Stretches, compute_times, ratio
 from simnet.training.course import Course, InStep, InTotal
 from simnet.training.exchanges import lay_out_alone, lay_out_exchanges
 from simnet.training.layout import lay_out_workers
@@ -78,9 +78,9 @@ class Job:
     groups : tuple of Group
     compute : ComputeTimes or None
         None where workers compute in steps that they do together.
-    fastest_s : callable
-        Returns the mean time over some iterations that one worker alone would compute for a batch, at the speed of the
-        fastest [s].
+    fastest_samples_per_s : callable
+        Returns the rate over some iterations that one worker alone would compute at, with the speed of the fastest
+        [samples/s].
     sent : Sent
     loader : Loader or None
     course : Course
@@ -91,7 +91,7 @@ class Job:
     nodes: NDArray[np.int64]
     groups: tuple[Group, ...]
     compute: ComputeTimes | None
-    fastest_s: Callable[[Sequence[int]], float]
+    fastest_samples_per_s: Callable[[Sequence[int]], float]
     sent: Sent
     loader: Loader | None
     course: Course
@@ -144,7 +144,7 @@ def start_job(
         whole = start.group(settings.workload.model, np.arange(training.workers))
         groups[0, 0] = whole
         compute = compute_times(settings, whole.plan, run.seed)
-        fastest_s = compute.fastest_s
+        fastest_samples_per_s = compute.fastest_samples_per_s
     else:
         stretches = Stretches(settings, run.seed)
         parts = split_job(settings, fabric.network.compiled, nodes)
@@ -155,8 +155,8 @@ def start_job(
         for replica in range(grid.data):
             steps[replica] = start.step(step_parts, replica, stretches)
 
-        def fastest_s(iterations: Sequence[int]) -> float:  # noqa: ARG001
-            return parts.alone_s * float(stretches.slowness.min())
+        def fastest_samples_per_s(iterations: Sequence[int]) -> float:  # noqa: ARG001
+            return ratio(settings.workload.batch_size, parts.alone_s * float(stretches.slowness.min()))
 
     readers = np.array([rank for rank in range(training.workers) if _reads(settings, rank)])
     loader = start.loader(readers) if settings.dataset is not None else None
@@ -186,7 +186,7 @@ def start_job(
             loader,
         )
         env.process(work(worker))
-    return Job(settings, nodes, tuple(groups.values()), compute, fastest_s, sent, loader, course)
+    return Job(settings, nodes, tuple(groups.values()), compute, fastest_samples_per_s, sent, loader, course)
 
 
 def _plans(groups: dict[tuple[int, int], Group], stages: Sequence[StagePart]) -> list[Plan]:
@@ -285,6 +285,6 @@ class _Start:
             settings.dataset,
             self.nodes,
             readers,
-            settings.workload.batch_size,
+            [settings.samples_of(rank) for rank in readers.tolist()],
             self.sent,
         )

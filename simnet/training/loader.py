@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import numpy as np
 import simpy
@@ -34,8 +34,8 @@ class Loader:
         Node of each worker that reads.
     readers : ndarray of int, shape (readers,)
         Workers that read, each for its replica.
-    batch_size : int
-        Samples that each reads for an iteration.
+    samples : sequence of int, shape (readers,)
+        That each reads for an iteration.
     sent : Sent
     """
 
@@ -47,12 +47,12 @@ class Loader:
         dataset: DatasetSettings,
         nodes: NDArray[np.int64],
         readers: NDArray[np.int64],
-        batch_size: int,
+        samples: Sequence[int],
         sent: Sent,
     ) -> None:
         self._env, self._fabric, self._job, self._dataset = env, fabric, job, dataset
         self._readers, self._nodes = readers, nodes[readers]
-        self._batch_size, self._sent = batch_size, sent
+        self._samples, self._sent = samples, sent
         index = fabric.network.compiled.node_index
         self._storage = [index[name] for name in dataset.storage]
         self._member = {int(rank): member for member, rank in enumerate(readers.tolist())}
@@ -99,7 +99,7 @@ class Loader:
 
     def _begins_epoch(self, iteration: int) -> bool:
         """Tell whether the samples that an iteration reads are the first of another epoch than the first."""
-        each = self._batch_size * len(self._readers)
+        each = sum(self._samples)
         return iteration > 0 and iteration * each // self._dataset.samples > (iteration - 1) * each // (
             self._dataset.samples
         )
@@ -107,7 +107,7 @@ class Loader:
     def _read_ahead(self, member: int) -> Waits:
         """Read one batch after another, as long as there is room for it."""
         build = ScheduleBuilder("read samples", 2, Partition(1, 1.0))
-        build.send(0, 1, width=0, fixed_bytes=self._batch_size * self._dataset.bytes_per_sample)
+        build.send(0, 1, width=0, fixed_bytes=self._samples[member] * self._dataset.bytes_per_sample)
         storage = self._storage[member % len(self._storage)]
         placement = self._fabric.place(build.schedule(), [storage, int(self._nodes[member])])
         self._readings[member] = placement
@@ -141,7 +141,7 @@ class Loader:
         dataset, readers = self._dataset, len(self._readers)
         share_bytes = dataset.samples * dataset.bytes_per_sample / readers
         if what == "partial sums":
-            elements = max(1, round(self._batch_size * dataset.partial_sum_bytes / _SUM_BYTES))
+            elements = max(1, round(max(self._samples) * dataset.partial_sum_bytes / _SUM_BYTES))
             return self._fabric.place(ring_all_reduce(readers, elements, _SUM_BYTES), self._nodes)
         if what == "reshuffle":
             return self._fabric.place(direct_all_to_all(readers, 1, share_bytes, divisible=True), self._nodes)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from simnet.training.settings import JobSettings, Parallelism
 from simnet.workload import (
+    GroupedWorkload,
     MemoryUse,
     Workload,
     gpu_memory_bytes,
@@ -24,6 +25,9 @@ _MOST_STAGES, _MOST_SHARES = 64, 8
 def largest_memory_use(job: JobSettings) -> MemoryUse | None:
     """Return what the worker holds that holds most, or None where that is not known."""
     workload, training, grid = job.workload, job.training, job.training.grid
+    if isinstance(workload, GroupedWorkload):
+        found = [use for part in workload.parts if (use := largest_memory_use(replace(job, workload=part)))]
+        return max(found, key=lambda use: use.total_bytes, default=None)
     if not isinstance(workload, Workload):
         return None
     stages = split_into_stages(workload, grid.pipeline)

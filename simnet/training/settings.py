@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from simnet.training.stragglers import Straggler
 from simnet.units import MEBIBYTE
-from simnet.workload import AnyWorkload
+from simnet.workload import AnyWorkload, GroupedWorkload, parts_of
 
 __all__ = [
     "Architecture",
@@ -46,14 +47,15 @@ class Jitter:
     Parameters
     ----------
     distribution : str
-        ``lognormal``: exp(spread z - spread² / 2); ``normal``: 1 + spread z, at least 0; ``uniform``: between
-        1 - spread and 1 + spread; ``exponential``: 1 + spread x. z is standard normal, x exponential with mean 1.
-    spread : float
-        At least 0, relative.
+        Each has mean 1. With parameter p: ``lognormal``: exp(p z - p² / 2); ``normal``: 1 + p z, at least 0;
+        ``uniform``: between 1 - p and 1 + p; ``exponential``: 1 - p + p x; ``pareto``: (p - 1) / p times what has
+        P(y > t) = t^-p from 1 on. z is standard normal, x exponential with mean 1.
+    parameter : float
+        At least 0, relative; at most 1 of ``uniform`` and ``exponential``; the shape of ``pareto``, above 1.
     """
 
     distribution: str = "lognormal"
-    spread: float = 0.0
+    parameter: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,10 @@ class Sync:
         numbers = {"ssp": f" {self.staleness}", "local_sgd": f" {self.period}"}
         return self.name + numbers.get(self.name, "")
 
+    def rounds_period(self, iterations: int) -> int:
+        """Return how many iterations there are from one exchange to the next, in a training of so many."""
+        return max(iterations, 1) if self.name == "one_shot" else self.period
+
     def exchanges_in(self, iteration: int, last: int) -> bool:
         """Tell whether an iteration ends with an exchange, so that the `last` one always does."""
         if self.name == "one_shot":
@@ -180,6 +186,12 @@ class TrainingSettings:
     jitter : Jitter or None
     speed_factors : tuple of float, shape (workers,)
         Relative speed of each worker: 0.5 computes twice as long. Empty: all the same.
+    stragglers : tuple of Straggler
+        Workers that are slower than that.
+    accumulation : int
+        Forward and backward passes of an iteration; gradients are exchanged in the last.
+    target_samples : float
+        What the whole training goes through; 0 where not known.
     placement : str or tuple of str
         ``in_order``: rank r is the r-th node of the topology; ``by_host``: round robin over the hosts; ``random``: the
         nodes of ``in_order`` in random order, as of a job whose scheduler does not know the network; or their names.
@@ -202,6 +214,9 @@ class TrainingSettings:
     gradient_element_bytes: float = 4.0
     jitter: Jitter | None = None
     speed_factors: tuple[float, ...] = ()
+    stragglers: tuple[Straggler, ...] = ()
+    accumulation: int = 1
+    target_samples: float = 0.0
     placement: str | tuple[str, ...] = "in_order"
     parallelism: Parallelism | None = None
     zero_stage: int = 0
@@ -279,7 +294,7 @@ class JobSettings:
     Parameters
     ----------
     name : str
-    workload : Workload, RecordedTrace or DataflowWorkload
+    workload : Workload, GroupedWorkload, RecordedTrace or DataflowWorkload
     training : TrainingSettings
     dataset : DatasetSettings or None
         None: samples are there when they are needed.
@@ -292,6 +307,20 @@ class JobSettings:
     training: TrainingSettings
     dataset: DatasetSettings | None = None
     start_s: float = 0.0
+
+    def part_of(self, rank: int) -> int:
+        """Return the number of the workload of a worker, of those of `simnet.workload.parts_of`."""
+        return self.workload.part_of(rank) if isinstance(self.workload, GroupedWorkload) else 0
+
+    def samples_of(self, rank: int) -> int:
+        """Return the samples of an iteration of a worker, or of the replica that it is part of."""
+        return self.training.accumulation * parts_of(self.workload)[self.part_of(rank)].batch_size
+
+    @property
+    def samples_per_iteration(self) -> int:
+        """Samples of an iteration of all together."""
+        grid = self.training.grid
+        return sum(self.samples_of(grid.rank_of(0, replica, 0)) for replica in range(grid.data))
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ class SplitStep:
         if self._alone is None or (self._stretches.varies and self._alone[0] != iteration):
             self._alone = iteration, durations_without_network(self.schedule(iteration))
         member = self.member(rank)
-        compute_s = float(self._parts.compute_s[member] * self._stretches.of(iteration)[rank])
+        compute_s = float(self._parts.compute_s[member] * self._stretches.of_worker(iteration, rank))
         return compute_s, float(self._alone[1][member])
 
     def _factors(self, iteration: int) -> NDArray[np.float64]:

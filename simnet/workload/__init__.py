@@ -6,13 +6,24 @@ from simnet.workload.build import REFERENCE_GPU, table_workload
 from simnet.workload.dataflow import DataflowGraph, DataflowOperation, DataflowTransfer
 from simnet.workload.dataflow_file import load_dataflow_json
 from simnet.workload.dataflow_reading import dataflow_from_data
-from simnet.workload.dataflow_workload import AnyWorkload, DataflowWorkload
+from simnet.workload.dataflow_workload import DataflowWorkload
+from simnet.workload.grouped import AnyWorkload, GroupedWorkload, parts_of
 from simnet.workload.memory import (
     OPTIMIZERS,
     MemoryUse,
     gpu_memory_bytes,
     kept_activation_bytes,
     training_memory,
+)
+from simnet.workload.memory_hierarchy import (
+    MemoryHierarchy,
+    MemoryLevel,
+    matrix_product,
+    memory_level,
+    memory_time_s,
+    with_memory_time,
+    with_serial_time,
+    working_set_bytes,
 )
 from simnet.workload.model import (
     DTYPE_BYTES,
@@ -51,7 +62,10 @@ __all__ = [
     "DataflowWorkload",
     "Gpu",
     "GradientTensor",
+    "GroupedWorkload",
     "Layer",
+    "MemoryHierarchy",
+    "MemoryLevel",
     "MemoryUse",
     "Model",
     "ModelEntry",
@@ -75,12 +89,19 @@ __all__ = [
     "load_trace",
     "load_workload_csv",
     "matrix_layers",
+    "matrix_product",
+    "memory_level",
+    "memory_time_s",
     "model_entry",
     "output_bytes_per_sample",
+    "parts_of",
     "split_into_stages",
     "table_workload",
     "throughput_curve",
     "training_memory",
+    "with_memory_time",
+    "with_serial_time",
+    "working_set_bytes",
     "workload_from_rows",
     "write_trace",
 ]

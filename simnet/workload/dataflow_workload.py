@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from simnet.workload.dataflow import DataflowGraph
-from simnet.workload.model import GradientTensor, Integers, Layer, Model, Workload
-from simnet.workload.trace import RecordedTrace
+from simnet.workload.model import GradientTensor, Integers, Layer, Model
 
-__all__ = ["AnyWorkload", "DataflowWorkload"]
+__all__ = ["DataflowWorkload"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +60,3 @@ class DataflowWorkload:
             if one.gradient_elements
         )
         return Model(self.graph.name, layers, tensors)
-
-
-AnyWorkload = Workload | RecordedTrace | DataflowWorkload
-"""Whatever a job can train."""

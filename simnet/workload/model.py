@@ -160,6 +160,10 @@ class Workload:
         Time of each layer's forward and backward pass, indexed like the layers [s].
     source : str
         Where the compute time comes from.
+    serial_s : float
+        The part of it that every worker repeats, whatever its batch [s].
+    memory_s : float
+        The part of it that goes to the levels of a memory hierarchy, where one is given [s].
     """
 
     model: Model
@@ -169,6 +173,8 @@ class Workload:
     forward_s: Floats
     backward_s: Floats
     source: str
+    serial_s: float = 0.0
+    memory_s: float = 0.0
 
     def __post_init__(self) -> None:
         for times in (self.forward_s, self.backward_s):

@@ -107,17 +107,18 @@ def test_groups_are_the_gpus_of_a_host_where_all_have_as_many(topology, workers,
 
 
 @pytest.mark.parametrize(
-    ("jitter", "distribution", "spread"),
+    ("jitter", "distribution", "parameter"),
     [
         ({"sigma": 0.1}, "lognormal", 0.1),
         ({"distribution": "normal", "sigma": 0.2}, "normal", 0.2),
         ({"distribution": "uniform", "half_width": 0.3}, "uniform", 0.3),
-        ({"distribution": "exponential", "scale": 2}, "exponential", 2.0),
+        ({"distribution": "exponential", "scale": 1}, "exponential", 1.0),
+        ({"distribution": "pareto", "shape": 2.5}, "pareto", 2.5),
     ],
 )
-def test_jitter(jitter, distribution, spread):
+def test_jitter(jitter, distribution, parameter):
     made = loaded(training={"jitter": jitter}).job.training.jitter
-    assert (made.distribution, made.spread) == (distribution, spread)
+    assert (made.distribution, made.parameter) == (distribution, parameter)
 
 
 @pytest.mark.parametrize("speeds", [{1: 0.5, "3": 2}, [1, 0.5, 1, 2], {3: 2, 1: 0.5}])

@@ -114,8 +114,8 @@ from .marked import MARK, RIGHT, at_mark, said_of, with_changed
             "uniform jitter has no 'sigma', its parameter is 'half_width'",
         ),
         (
-            "training: {jitter: {distribution: »pareto}}",
-            "distribution is 'pareto', known: lognormal, normal, uniform, exponential",
+            "training: {jitter: {distribution: »weibull}}",
+            "distribution is 'weibull', known: lognormal, normal, uniform, exponential, pareto",
         ),
         ("training: {jitter: {sigma: »-1}}", "sigma is -1, a number of at least 0 and at most 10 is wanted"),
         ("training: {jitter: {sigma: ».inf}}", "sigma is inf, a number of at least 0 and at most 10 is wanted"),

@@ -169,6 +169,7 @@ def test_what_is_resolved_has_every_default():
         "overlap": True,
         "forward_overlap": False,
         "speed_factors": {},
+        "accumulation": 1,
         "placement": "in_order",
         "pipeline": {"micro_batches": 1, "order": "1f1b"},
         "tensor": {"all_reduces_per_layer": 1},

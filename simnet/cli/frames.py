@@ -1,0 +1,40 @@
+"""Tables of numbers on a terminal."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["frame_as_json", "frame_as_text"]
+
+
+def frame_as_json(frame: pd.DataFrame) -> str:
+    """Return one list of objects, one a line; a number that there is none of is null."""
+    import json
+
+    rows = [
+        {key: None if _is_nan(value) else value for key, value in row.items()}
+        for row in frame.to_dict(orient="records")
+    ]
+    return "[" + ",\n ".join(json.dumps(row, allow_nan=False) for row in rows) + "]"
+
+
+def frame_as_text(frame: pd.DataFrame, form: str = ".6g") -> str:
+    """Return aligned columns, with numbers that are not whole in some form."""
+    cells = [[str(name) for name in frame.columns]]
+    cells += [[_shown(value, form) for value in row.values()] for row in frame.to_dict(orient="records")]
+    widths = [max(len(line[place]) for line in cells) for place in range(len(frame.columns))]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
+
+
+def _shown(value: object, form: str) -> str:
+    if _is_nan(value):
+        return "-"
+    return format(value, form) if isinstance(value, float) else str(value)
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
