@@ -119,6 +119,7 @@ def _summary(
         "iteration_time_s": iteration_time_s,
         "iteration_time_p95_s": float(np.percentile(measured["iteration_time_s"], 95)),
         **means,
+        "compression_time_s": job.compute.extra_s(numbers) if job.compute is not None else 0.0,
         "communication_compute_ratio": _ratio(means["communication_time_s"], means["compute_time_s"]),
         "throughput_samples_per_s": throughput,
         "speedup": speedup,

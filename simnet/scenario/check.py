@@ -172,6 +172,9 @@ def _training_line(training: TrainingSettings, is_graph: bool) -> str:
         line += f", {grid.micro_batches} micro-batches ({grid.order})"
     if training.zero_stage:
         line += f", ZeRO stage {training.zero_stage}"
+    if training.compression is not None:
+        options = ", ".join(f"{key}: {value:g}" for key, value in training.compression.options.items())
+        line += f", {training.compression.name}{f' ({options})' if options else ''}"
     line += f", {training.sync}"
     if training.jitter is not None:
         line += f", {training.jitter.distribution} jitter of {training.jitter.spread:g}"

@@ -13,6 +13,7 @@ from simnet.scenario.job_models import DatasetSpec
 from simnet.scenario.training import Room
 from simnet.topology import Topology
 from simnet.training.architectures import arrange
+from simnet.training.compression import NUMBER_BYTES, is_factored
 from simnet.training.layout import lay_out_workers
 from simnet.training.memory import is_measured, largest_memory_use, memory_limit_bytes, splits_that_fit
 from simnet.training.settings import DatasetSettings, JobSettings, Parallelism, TrainingSettings
@@ -110,7 +111,7 @@ def place_job(job: JobSettings, room: Room, seed: int, notes: tuple[str, ...] = 
     InputError
         Workers or servers that have no room, a model that cannot be split so, or does not fit into memory.
     """
-    problems = list(_split_problems(job))
+    problems = [*_split_problems(job), *_compression_problems(job)]
     nodes = np.empty(0, dtype=np.int64)
     try:
         nodes = lay_out_workers(room.topology.compiled, job, seed, room.taken)
@@ -167,6 +168,29 @@ def _split_problems(job: JobSettings) -> Iterator[Problem]:
     if grid.shared_memory > 1 and not any(layer.memory_bytes for layer in workload.model.layers):
         message = f"{workload.model.name} does not say how much memory its layers read and write"
         yield Problem(message, "give them memory_bytes", ("training", "parallelism", "shared_memory"))
+
+
+def _compression_problems(job: JobSettings) -> Iterator[Problem]:
+    """Yield why the gradients of a model cannot be compressed so."""
+    training, model = job.training, job.workload.model
+    if training.compression is None:
+        return
+    name = training.compression.name
+    place = ("training", "compression", name)
+    if training.grid.replica > 1 or isinstance(job.workload, DataflowWorkload):
+        yield Problem(
+            f"{name} stands beside a model that is split", "workers with the whole model compress: leave one out", place
+        )
+    if training.gradient_element_bytes != NUMBER_BYTES:
+        message = f"gradient_dtype stands beside compression {name}"
+        yield Problem(message, "what is compressed is fp32: leave one of them out", ("workload", "gradient_dtype"))
+    if name == "low_rank":
+        rank = int(training.compression.options["rank"])
+        if not any(is_factored(tensor, rank) for tensor in model.tensors):
+            message = f"no gradient of {model.name} is a matrix that two factors of rank {rank} are smaller than"
+            known = any(len(tensor.shape) > 1 for tensor in model.tensors)
+            hint = "a smaller rank is wanted" if known else "a shipped model is wanted, whose gradients have shapes"
+            yield Problem(message, hint, place)
 
 
 def _bandwidth_notes(job: JobSettings, bandwidth: float) -> Iterator[str]:

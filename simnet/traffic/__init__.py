@@ -27,7 +27,7 @@ from simnet.traffic.flat_all_reduce import (
 )
 from simnet.traffic.formulas import FORMULAS, Formula, VolumeRow, volume_table
 from simnet.traffic.goals import Goal, all_reduce_goal, broadcast_goal, reduce_goal
-from simnet.traffic.parameter_server import aggregator_count, parameter_server_push_pull
+from simnet.traffic.parameter_server import aggregator_count, parameter_server_push_pull, with_pulls
 from simnet.traffic.parent_tree import broadcast_down, reduce_up, tree_of_parents_all_reduce
 from simnet.traffic.pipeline import Segment, Stage, pipeline_step
 from simnet.traffic.point_to_point import direct_all_to_all, pairwise_all_to_all, ring_send_recv
@@ -123,4 +123,5 @@ __all__ = [
     "tree_reduce",
     "validate_schedule",
     "volume_table",
+    "with_pulls",
 ]

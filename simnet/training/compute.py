@@ -34,7 +34,10 @@ class ComputeTimes(Protocol):
         """Return when the first worker has reached each moment, if all begin at once."""
 
     def fastest_s(self, iterations: Sequence[int]) -> float:
-        """Return the mean time over some iterations that the fastest worker computes, without jitter [s]."""
+        """Return the mean time over some iterations that the fastest worker computes the model, without jitter [s]."""
+
+    def extra_s(self, iterations: Sequence[int]) -> float:
+        """Return the mean time over workers and some iterations that is computed besides the model [s]."""
 
 
 def compute_times(job: JobSettings, plan: Plan, seed: int) -> ComputeTimes:
@@ -90,7 +93,8 @@ class _Modelled:
             "end": np.array([self._total_s]),
         }
         moments = np.array([times[moment.kind][moment.place] for moment in plan.moments])
-        self._moments_s = np.maximum.accumulate(np.minimum(moments, self._total_s))
+        self._moments_s = np.maximum.accumulate(np.minimum(moments, self._total_s)) + plan.extra_s
+        self._extra_s = plan.extra_s[-1]
         self._stretches = Stretches(job, seed)
         self._timelines: dict[float, Sequence[float]] = {}
 
@@ -112,6 +116,11 @@ class _Modelled:
     def fastest_s(self, iterations: Sequence[int]) -> float:  # noqa: ARG002
         return self._total_s * float(self._stretches.slowness.min())
 
+    def extra_s(self, iterations: Sequence[int]) -> float:
+        if not self._extra_s:
+            return 0.0
+        return self._extra_s * float(np.mean([self._stretches.of(iteration) for iteration in iterations]))
+
     def _stretched(self, stretch: float) -> Sequence[float]:
         moments: list[float] = (self._moments_s * stretch).tolist()
         return moments
@@ -123,6 +132,7 @@ class _Recorded:
     def __init__(self, trace: RecordedTrace, plan: Plan, workers: int) -> None:
         self._trace = trace
         self._moments = plan.moments
+        self._extra_s = plan.extra_s
         self._workers = workers
 
     def timeline(self, iteration: int, rank: int) -> Sequence[float]:
@@ -137,7 +147,7 @@ class _Recorded:
             "end": np.array([step.total_s]),
         }
         moments = np.array([times[moment.kind][moment.place] for moment in self._moments])
-        result: list[float] = np.maximum.accumulate(moments).tolist()
+        result: list[float] = (np.maximum.accumulate(moments) + self._extra_s).tolist()
         return result
 
     def slowest(self, iteration: int) -> Sequence[float]:
@@ -154,7 +164,11 @@ class _Recorded:
 
     def fastest_s(self, iterations: Sequence[int]) -> float:
         ranks = range(min(self._workers, self._trace.ranks))
-        return min(float(np.mean([self.timeline(i, rank)[-1] for i in iterations])) for rank in ranks)
+        everything_s = min(float(np.mean([self.timeline(i, rank)[-1] for i in iterations])) for rank in ranks)
+        return everything_s - self._extra_s[-1]
+
+    def extra_s(self, iterations: Sequence[int]) -> float:  # noqa: ARG002
+        return self._extra_s[-1]
 
 
 def _draw(jitter: Jitter, count: int, stream: np.random.Generator) -> NDArray[np.float64]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from simnet.fabric.interface import Fabric, Placed
-from simnet.training.architectures import Arrangement, sharded
+from simnet.traffic import with_pulls
+from simnet.training.architectures import Arrangement, other_collective
 from simnet.training.communicator import Exchange
 from simnet.training.plan import Plan
 from simnet.training.settings import TrainingSettings
@@ -20,19 +21,24 @@ def lay_out_exchanges(
     exchanges: dict[int, Exchange] = {}
     for collective in dict.fromkeys(part.collective for part in plan.parts):
         ours = [index for index, part in enumerate(plan.parts) if part.collective == collective]
-        how = arrangement if collective == "all_reduce" else sharded(arrangement.nodes, collective)
-        elements = [plan.parts[index].bucket.elements for index in ours]
-        element_bytes = training.gradient_element_bytes
-        schedules = how.schedules(elements, element_bytes, fabric.network.protocol.divisible)
-        algorithm = training.architecture.name if collective == "all_reduce" else "ring"
-        for index, schedule in zip(ours, schedules, strict=True):
-            bucket = plan.parts[index].bucket
+        how = arrangement
+        if collective != "all_reduce":
+            how = other_collective(training.architecture, arrangement.nodes, collective)
+        buffers = [plan.parts[index].buffer(training.gradient_element_bytes) for index in ours]
+        element_bytes = buffers[0][1]
+        schedules = how.schedules(
+            [elements for elements, _ in buffers], element_bytes, fabric.network.protocol.divisible
+        )
+        for index, schedule, (elements, _) in zip(ours, schedules, buffers, strict=True):
+            part = plan.parts[index]
+            if part.pulled_bytes is not None:
+                schedule = with_pulls(schedule, training.grid.data, part.pulled_bytes)
             placement = fabric.place(schedule, how.nodes)
             exchanges[index] = Exchange(
-                algorithm,
-                bucket.elements * element_bytes,
+                training.architecture.name,
+                elements * element_bytes,
                 _always(placement),
-                bucket=bucket.index,
+                bucket=part.bucket.index,
                 what=collective,
             )
     return tuple(exchanges[index] for index in range(len(plan.parts)))

@@ -14,6 +14,7 @@ from simnet.fabric.interface import Fabric
 from simnet.training.architectures import arrange
 from simnet.training.buckets import Bucket, make_buckets
 from simnet.training.communicator import Communicator, Exchange
+from simnet.training.compression import compressed
 from simnet.training.compute import ComputeTimes, Stretches, compute_times
 from simnet.training.exchanges import lay_out_exchanges
 from simnet.training.layout import lay_out_workers
@@ -207,7 +208,7 @@ class _Start:
         training, network = self.settings.training, self.fabric.network
         arrangement = arrange(training.architecture, network.topology, self.nodes[members], self.busy)
         buckets = make_buckets(model.tensor_elements.tolist(), training.gradient_element_bytes, training.bucket_bytes)
-        plan = plan_iteration(model, buckets, training)
+        plan = compressed(plan_iteration(model, buckets, training), model, training)
         if len(arrangement.nodes) == 1:
             return Group(members, arrangement.nodes, buckets, plan, (), None)
         exchanges = lay_out_exchanges(self.fabric, plan, arrangement, training)
