@@ -76,8 +76,8 @@ def test_a_named_topology_can_be_given_defaults():
         (
             ["training.worker=8"],
             "--set:1:10: unknown key 'worker' in training, did you mean 'workers'? known: workers, architecture, sync, "
-            "bucket_size, overlap, forward_overlap, jitter, speed_factors, placement, parallelism, pipeline, tensor, "
-            "zero_stage, optimizer, allow_oversubscribed\n"
+            "bucket_size, overlap, forward_overlap, compression, jitter, speed_factors, placement, parallelism, "
+            "pipeline, tensor, zero_stage, optimizer, allow_oversubscribed\n"
             "    training.worker=8\n"
             "             ^",
         ),
