@@ -15,7 +15,7 @@ from simnet.scenario.job_models import DISTRIBUTIONS, CompressionSpec, PipelineS
 from simnet.scenario.sections import NotKnownError, Section
 from simnet.topology import Topology
 from simnet.training.architectures import ARCHITECTURES, most_messages_at_once
-from simnet.training.compression import standard_costs_s_per_byte
+from simnet.training.compression import SCHEMES, standard_costs_s_per_byte
 from simnet.training.layout import ranks_of
 from simnet.training.settings import Architecture, Compression, Jitter, Parallelism, TrainingSettings
 from simnet.workload import DTYPE_BYTES
@@ -156,16 +156,15 @@ def _compression(spec: CompressionSpec) -> Compression | None:
     """Return how gradients are compressed, with what it takes; None where they are not."""
     if spec.name == "none":
         return None
-    options = dict(spec.options)
-    error_feedback = options.pop("error_feedback")
-    compress_rate, decompress_rate = options.pop("compress_rate"), options.pop("decompress_rate")
+    given, option = spec.options, SCHEMES[spec.name].option
+    options = {option: getattr(given, option)} if option else {}
     compress_s, decompress_s = standard_costs_s_per_byte(spec.name, options)
     return Compression(
         spec.name,
         MappingProxyType(options),
-        compress_s if compress_rate is None else 1.0 / compress_rate,
-        decompress_s if decompress_rate is None else 1.0 / decompress_rate,
-        error_feedback,
+        compress_s if given.compress_rate is None else 1.0 / given.compress_rate,
+        decompress_s if given.decompress_rate is None else 1.0 / given.decompress_rate,
+        given.error_feedback,
     )
 
 
