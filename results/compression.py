@@ -1,4 +1,4 @@
-"""What compressing gradients gains over the bandwidth of the network: a table and a picture in ``results/compression``."""
+"""Write what compressing gradients gains over the bandwidth of the network: tables and pictures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,12 @@ def main() -> None:
         FOLDER.mkdir(exist_ok=True)
         table.to_csv(FOLDER / f"{name}.csv", index=False, lineterminator="\n", float_format="%.9g")
         figure = curves(
-            table, "bandwidth_Gbps", "gain", "compression", title=f"{title}, ring of 16 V100 over RDMA", log_y=name == "bert_large"
+            table,
+            "bandwidth_Gbps",
+            "gain",
+            "compression",
+            title=f"{title}, ring of 16 V100 over RDMA",
+            log_y=name == "bert_large",
         )
         axes = figure.axes[0]
         axes.axhline(1.0, color="#888888", linewidth=0.8, zorder=0)

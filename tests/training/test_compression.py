@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -85,7 +86,7 @@ def test_pulls_are_cut_among_servers_as_pushes_are():
 
 
 def test_standard_costs_are_those_measured_on_a_v100():
-    """Together, over the 97.5 MiB of ResNet-50: 45 ms at rank 4, 54.5 ms half way to 64 ms at rank 8; top 1 % 240 ms."""
+    """Together, over the 97.5 MiB of ResNet-50: 45 ms at rank 4, 54.5 ms half way to 64 ms at 8; top 1 % 240 ms."""
     for name, options, expected_s in [
         ("low_rank", {"rank": 4}, 0.045),
         ("low_rank", {"rank": 6}, 0.0545),
@@ -111,7 +112,7 @@ def timeline(training, rank=0):
 
 
 def test_compressing_delays_what_is_computed_after_it():
-    """Announced at 20 + 2 = 22 ms and 30 + 2 + 8 = 40 ms, where the backward pass ends; 5 ms of decompressing follow."""
+    """Announced at 20 + 2 = 22 ms and 30 + 2 + 8 = 40 ms, where backward ends; then 5 ms of decompressing."""
     assert timeline(JOB) == pytest.approx([0.022, 0.040, 0.040, 0.045], rel=1e-12)
     assert timeline(replace(JOB, workers=1)) == pytest.approx([0.02, 0.03, 0.03, 0.03], rel=1e-12)
 
@@ -172,7 +173,7 @@ def test_servers_are_pushed_few_elements_and_pulled_the_union_of():
         bucket_bytes=1e9,
         compression=Compression("sparsify", {"ratio": 0.01}),
     )
-    job, rows, collectives, _ = run_job(LOAD, training, hosts=5)
+    _, rows, collectives, _ = run_job(LOAD, training, hosts=5)
     own = 8.0 * 12_500
     assert collectives[0].bytes_sent == pytest.approx(4 * own + 4 * 4 * own, rel=1e-12)
     assert iteration_s(rows[0]) == pytest.approx(0.03 + 4 * own / B + P + 16 * own / B + P, rel=1e-9)
@@ -184,6 +185,6 @@ def test_with_jitter_and_forward_overlap_parts_still_add_up(forward_overlap):
     _, rows, _, _ = run_job(LOAD, training)
     for rank in range(4):
         own = [row for row in rows if row.rank == rank]
-        for row, following in zip(own, own[1:], strict=False):
+        for row, following in pairwise(own):
             assert row.start_s + iteration_s(row) == pytest.approx(following.start_s, rel=1e-9)
             assert min(row.exposed_communication_s, row.waiting_s) >= 0.0
