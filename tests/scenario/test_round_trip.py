@@ -168,6 +168,7 @@ def test_what_is_resolved_has_every_default():
         "bucket_size": "25 MiB",
         "overlap": True,
         "forward_overlap": False,
+        "compression": "none",
         "speed_factors": {},
         "placement": "in_order",
         "pipeline": {"micro_batches": 1, "order": "1f1b"},
