@@ -18,6 +18,7 @@ from simnet.scenario import scenario_keys, topology_from_text
 from simnet.shipped import shipped_folder
 from simnet.topology import GENERATORS, summary_lines
 from simnet.training.architectures import ARCHITECTURES
+from simnet.training.compression import SCHEMES, standard_costs_s_per_byte
 from simnet.training.convergence import ROUNDS
 from simnet.workload import list_gpus, list_models, list_throughput, model_entry
 
@@ -59,6 +60,7 @@ def _names() -> str:
         ["`topology`, generator", _code(tuple(GENERATORS))],
         ["`protocol`", _code(PROTOCOLS)],
         ["`training.architecture`", _code(tuple(ARCHITECTURES))],
+        ["`training.compression`", _code(("none", *SCHEMES))],
         ["`workload.model`", _code(list_models())],
         ["`workload.gpu`", _code(_gpu_families()) + ", or one variant by its full name"],
     ]
@@ -133,6 +135,21 @@ def _dcqcn() -> str:
         for field in [FIELDS[paper.field]]
     ]
     return _table(["key", "`dcqcn`", "source", "`dcqcn_vendor`", "source"], rows)
+
+
+# -- compression ------------------------------------------------------------------------------------------------------
+
+
+def _compression() -> str:
+    """Return what compressing takes, for each measured value of an option."""
+    rows = []
+    for name, scheme in SCHEMES.items():
+        for value, seconds in scheme.measured_s.items():
+            option = f": {{{scheme.option}: {value:g}}}" if scheme.option else ""
+            costs = standard_costs_s_per_byte(name, {scheme.option: value})
+            rates = [f"{1e-9 / cost:.3g} GB/s" for cost in costs]
+            rows.append([f"`{name}{option}`", f"{seconds * 1e3:.3g} ms", *rates])
+    return _table(["scheme", "ResNet-50", "`compress_rate`", "`decompress_rate`"], rows)
 
 
 # -- workloads and topologies ----------------------------------------------------------------------------------------
@@ -227,6 +244,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "protocols": _protocols,
     "protocol fields": _fields,
     "dcqcn": _dcqcn,
+    "compression": _compression,
     "models": _models,
     "rates": _rates,
     "topologies": _topologies,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import compression
 import pandas as pd
 import protocols
 
@@ -169,6 +170,7 @@ def main() -> None:
     crossover()
     servers()
     protocols.main()
+    compression.main()
     print(f"wrote {HERE} in {time.perf_counter() - began:.0f} s")
 
 

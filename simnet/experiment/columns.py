@@ -34,7 +34,7 @@ class Column:
 _JOB = Column("job", "str", "", "name of the job")
 
 _TIMES = (
-    Column("compute_time_s", "float", "s", "forward and backward pass"),
+    Column("compute_time_s", "float", "s", "forward and backward pass, and compressing gradients"),
     Column(
         "exposed_communication_time_s",
         "float",
@@ -85,6 +85,12 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         ),
         Column("iteration_time_p95_s", "float", "s", "95th percentile over workers and measured iterations"),
         *_TIMES,
+        Column(
+            "compression_time_s",
+            "float",
+            "s",
+            "compressing and decompressing gradients, which is part of compute_time_s",
+        ),
         Column("communication_compute_ratio", "float", "", "communication_time_s / compute_time_s"),
         Column(
             "throughput_samples_per_s",

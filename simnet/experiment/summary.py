@@ -122,6 +122,7 @@ def _summary(
         raise InvariantError(f"an iteration took {iteration_time_s} s, less than its lower bound of {bound_s} s")
     memory = largest_memory_use(job.settings)
     to_target = iterations_to_target(training.target_samples, job.settings.samples_per_iteration)
+    step_s = ratio(job.settings.samples_per_iteration, throughput)
     startup_s = float(begun_first.max()) - job.settings.start_s
     row = {
         "scenario": scenario.name,
@@ -140,6 +141,7 @@ def _summary(
         "iteration_time_s": iteration_time_s,
         "iteration_time_p95_s": float(np.percentile(measured["iteration_time_s"], 95)),
         **means,
+        "compression_time_s": job.compute.extra_s(numbers) if job.compute is not None else 0.0,
         "communication_compute_ratio": ratio(means["communication_time_s"], means["compute_time_s"]),
         "throughput_samples_per_s": throughput,
         "speedup": speedup,
@@ -151,9 +153,7 @@ def _summary(
         "straggler_cost": ratio(means["waiting_time_s"], iteration_time_s),
         "iterations_to_target": to_target,
         "rounds_to_target": communication_rounds(to_target, training.sync.rounds_period(to_target)),
-        "time_to_target_s": startup_s + to_target * job.settings.samples_per_iteration / throughput
-        if to_target
-        else 0.0,
+        "time_to_target_s": startup_s + to_target * step_s if to_target else 0.0,
         "bytes_sent_per_worker": float(job.sent.payload_bytes.sum() / together),
         "wire_bytes": float(job.sent.wire_bytes.sum() / together),
         "lost_bytes": job.sent.lost_bytes * training.workers / together,

@@ -182,6 +182,9 @@ def _training_line(training: TrainingSettings, is_graph: bool) -> str:
         line += f", {grid.micro_batches} micro-batches ({grid.order})"
     if training.zero_stage:
         line += f", ZeRO stage {training.zero_stage}"
+    if training.compression is not None:
+        options = ", ".join(f"{key}: {value:g}" for key, value in training.compression.options.items())
+        line += f", {training.compression.name}{f' ({options})' if options else ''}"
     line += f", {training.sync.label}"
     if training.accumulation > 1:
         line += f", {training.accumulation} passes an iteration"

@@ -43,6 +43,7 @@ __all__ = [
     "DISTRIBUTIONS",
     "MOST_ITERATIONS",
     "ArchitectureSpec",
+    "CompressionSpec",
     "DatasetSpec",
     "JitterSpec",
     "JobSpec",
@@ -164,6 +165,62 @@ class SyncSpec(Choice):
     ssp: SspSpec | None = Field(None, description="As asp, but nobody gets too far ahead.")
     local_sgd: LocalSgdSpec | None = Field(None, description="As bsp, but only in each period-th iteration.")
     one_shot: NoOptions | None = Field(None, description="Only the last iteration of the run averages.")
+
+
+class _NoCompressionSpec(Section):
+    """Gradients travel as they are."""
+
+
+class _CastSpec(Section):
+    """Gradients travel in half precision."""
+
+    compress_rate: Annotated[float, Quantity("bandwidth", positive=True, limit=True)] | None = Field(
+        None,
+        description="Bytes of fp32 gradients that a worker compresses in a second, computing nothing else; as measured "
+        "on a V100 where not given (docs/compression.md).",
+    )
+    decompress_rate: Annotated[float, Quantity("bandwidth", positive=True, limit=True)] | None = Field(
+        None, description="The same of decompressing, before the optimizer."
+    )
+    error_feedback: Annotated[bool, Flag()] = Field(
+        False,
+        description="Keep what compression loses and add it to the next gradients: as much memory as the gradients.",
+    )
+
+
+class _QuantizeSpec(_CastSpec):
+    """A few bits an element, and a scale a tensor."""
+
+    bits: Annotated[int, Whole(1, 16)] = Field(8, description="Bits an element; 1 is the sign alone.")
+
+
+class _SparsifySpec(_CastSpec):
+    """The largest elements of each tensor, with their places."""
+
+    ratio: Annotated[float, Real(above=0.0, maximum=1.0)] = Field(
+        0.01, description="Share of the elements of each tensor that travels, at least one."
+    )
+
+
+class _LowRankSpec(_CastSpec):
+    """Two factors of each matrix (PowerSGD)."""
+
+    rank: Annotated[int, Whole(1, 4096)] = Field(4, description="Columns of each factor.")
+
+
+class CompressionSpec(Choice):
+    """How gradients are compressed."""
+
+    none: _NoCompressionSpec | None = Field(None, description="Gradients travel as they are.")
+    fp16: _CastSpec | None = Field(None, description="Half precision, 2 bytes an element.")
+    bf16: _CastSpec | None = Field(None, description="The same with the range of fp32.")
+    quantize: _QuantizeSpec | None = Field(None, description="A few bits an element, and a scale a tensor.")
+    sparsify: _SparsifySpec | None = Field(
+        None, description="The largest elements of each tensor: gathered by all workers, or pushed to servers."
+    )
+    low_rank: _LowRankSpec | None = Field(
+        None, description="Two factors of each matrix, all-reduced one after the other (PowerSGD)."
+    )
 
 
 DISTRIBUTIONS = {
@@ -312,6 +369,10 @@ class TrainingSpec(Section):
         False,
         description="Begin the next iteration before all is exchanged (parameters are pulled as they are needed): the "
         "forward pass of a layer waits only for its own parameters.",
+    )
+    compression: CompressionSpec = Field(
+        default_factory=lambda: CompressionSpec(none=_NoCompressionSpec()),
+        description="What travels instead of fp32 gradients: none, fp16, bf16, quantize, sparsify, low_rank.",
     )
     jitter: JitterSpec | None = Field(None, description="Random variation of the compute time; none where not given.")
     speed_factors: Annotated[

@@ -13,6 +13,7 @@ from simnet.scenario.job_models import DatasetSpec
 from simnet.scenario.training import Room
 from simnet.topology import Topology
 from simnet.training.architectures import arrange
+from simnet.training.compression import NUMBER_BYTES, is_factored
 from simnet.training.layout import lay_out_workers
 from simnet.training.memory import is_measured, largest_memory_use, memory_limit_bytes, splits_that_fit
 from simnet.training.settings import DatasetSettings, JobSettings, Parallelism, RunSettings, TrainingSettings
@@ -109,7 +110,7 @@ def place_job(job: JobSettings, room: Room, run: RunSettings, notes: tuple[str, 
     InputError
         Workers or servers that have no room, a model that cannot be split so, or does not fit into memory.
     """
-    problems = [*_split_problems(job), *_sync_problems(job, run)]
+    problems = [*_split_problems(job), *_compression_problems(job), *_sync_problems(job, run)]
     sync = job.training.sync
     if sync.name == "local_sgd" and run.iterations % sync.period:
         notes += (f"{run.iterations} iterations are no multiple of the period of local_sgd, {sync.period}",)
@@ -194,6 +195,29 @@ def _sync_problems(job: JobSettings, run: RunSettings) -> Iterator[Problem]:
     if sync.waits_alone and isinstance(job.workload, DataflowWorkload):
         message = f"sync {sync.name} stands beside a dataflow graph"
         yield Problem(message, "only workers with the whole model exchange by themselves", ("training", "sync"))
+
+
+def _compression_problems(job: JobSettings) -> Iterator[Problem]:
+    """Yield why the gradients of a model cannot be compressed so."""
+    training, model = job.training, job.workload.model
+    if training.compression is None:
+        return
+    name = training.compression.name
+    place = ("training", "compression", name)
+    if training.grid.replica > 1 or isinstance(job.workload, DataflowWorkload):
+        yield Problem(
+            f"{name} stands beside a model that is split", "workers with the whole model compress: leave one out", place
+        )
+    if training.gradient_element_bytes != NUMBER_BYTES:
+        message = f"gradient_dtype stands beside compression {name}"
+        yield Problem(message, "what is compressed is fp32: leave one of them out", ("workload", "gradient_dtype"))
+    if name == "low_rank":
+        rank = int(training.compression.options["rank"])
+        if not any(is_factored(tensor, rank) for tensor in model.tensors):
+            message = f"no gradient of {model.name} is a matrix that two factors of rank {rank} are smaller than"
+            known = any(len(tensor.shape) > 1 for tensor in model.tensors)
+            hint = "a smaller rank is wanted" if known else "a shipped model is wanted, whose gradients have shapes"
+            yield Problem(message, hint, place)
 
 
 def _bandwidth_notes(job: JobSettings, bandwidth: float) -> Iterator[str]:

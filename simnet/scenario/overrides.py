@@ -21,6 +21,7 @@ __all__ = ["Override", "apply_overrides", "override_from_text", "overrides_from_
 _SHORT_FORMS: dict[KeyPath, str | None] = {
     ("protocol",): None,
     ("training", "architecture"): None,
+    ("training", "compression"): None,
     ("topology",): "file",
 }
 

@@ -12,12 +12,13 @@ from typing import Any
 from simnet.errors import InputError, Problem
 from simnet.scenario.algorithm_options import fitted, misfits
 from simnet.scenario.compute import build_stragglers, straggler_problems, target_problems, target_samples
-from simnet.scenario.job_models import DISTRIBUTIONS, PipelineSpec, TensorSpec, TrainingSpec
+from simnet.scenario.job_models import DISTRIBUTIONS, CompressionSpec, PipelineSpec, TensorSpec, TrainingSpec
 from simnet.scenario.sections import NotKnownError, Section
 from simnet.topology import Topology
 from simnet.training.architectures import ARCHITECTURES, most_messages_at_once
+from simnet.training.compression import SCHEMES, standard_costs_s_per_byte
 from simnet.training.layout import ranks_of
-from simnet.training.settings import Architecture, Jitter, Parallelism, Sync, TrainingSettings
+from simnet.training.settings import Architecture, Compression, Jitter, Parallelism, Sync, TrainingSettings
 from simnet.workload import DTYPE_BYTES
 
 __all__ = ["Room", "build_training", "idle_notes", "replicas", "worker_count"]
@@ -130,6 +131,7 @@ def build_training(spec: TrainingSpec, gradient_dtype: str, room: Room) -> Train
         zero_stage=spec.zero_stage,
         optimizer=spec.optimizer,
         allow_oversubscribed=spec.allow_oversubscribed,
+        compression=_compression(spec.compression),
     )
 
 
@@ -152,6 +154,22 @@ def _architecture(spec: Any) -> Architecture:
             bytes_per_s = options.pop(rate)
             options[cost] = 0.0 if bytes_per_s == math.inf else 1.0 / bytes_per_s
     return Architecture(spec.name, options)
+
+
+def _compression(spec: CompressionSpec) -> Compression | None:
+    """Return how gradients are compressed, with what it takes; None where they are not."""
+    if spec.name == "none":
+        return None
+    given, option = spec.options, SCHEMES[spec.name].option
+    options = {option: getattr(given, option)} if option else {}
+    compress_s, decompress_s = standard_costs_s_per_byte(spec.name, options)
+    return Compression(
+        spec.name,
+        MappingProxyType(options),
+        compress_s if given.compress_rate is None else 1.0 / given.compress_rate,
+        decompress_s if given.decompress_rate is None else 1.0 / given.decompress_rate,
+        given.error_feedback,
+    )
 
 
 def _grid(spec: TrainingSpec, workers: int) -> Parallelism | None:
@@ -236,6 +254,32 @@ def _sharding_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # 
         yield Problem("forward_overlap stands beside a model that is split", hint, ("forward_overlap",))
 
 
+def _compression_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # noqa: ARG001
+    scheme, architecture = spec.compression.name, spec.architecture.name
+    if scheme == "none":
+        return
+    beside = f"{scheme} stands beside architecture {architecture}"
+    place = ("compression", scheme)
+    gathering = [name for name, way in ARCHITECTURES.items() if way.gather is not None]
+    match scheme, architecture:
+        case "sparsify", "parameter_server":
+            if spec.architecture.options.fan_in is not None:
+                hint = "leave it out: what aggregators would send on depends on what workers choose"
+                yield Problem(f"{beside} with fan_in", hint, ("architecture", architecture, "fan_in"))
+        case "sparsify", _ if architecture not in gathering:
+            hint = f"workers choose different elements, which are gathered: {', '.join(gathering)}; or parameter_server"
+            yield Problem(beside, hint, place)
+        case "low_rank", ("parameter_server" | "gossip"):
+            hint = "the second factor is made of the sum of the first: architecture: ring, or another all-reduce"
+            yield Problem(beside, hint, place)
+        case (("low_rank" | "quantize"), "in_network"):
+            hint = "switches add up numbers as they are: architecture: ring, or compression: fp16"
+            yield Problem(beside, hint, place)
+    if spec.zero_stage:
+        hint = "compression is of gradients that are all-reduced: leave one of them out"
+        yield Problem(f"{scheme} stands beside zero_stage {spec.zero_stage}", hint, place)
+
+
 def _pair_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
     architecture = _architecture(spec.architecture)
     workers = min(replicas(spec, room), len(room.topology.compiled.ranks))
@@ -256,6 +300,10 @@ def _sync_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # noqa
         return
     if spec.zero_stage:
         yield Problem(f"zero_stage stands beside sync {sync.name}", "sharded training goes by bsp", ("zero_stage",))
+    if spec.compression.name != "none" and not sync.waits_alone:
+        message = f"compression {spec.compression.name} stands beside sync {sync.name}"
+        hint = "leave it out: what is averaged from time to time are parameters, not gradients"
+        yield Problem(message, hint, ("compression", spec.compression.name))
     if spec.forward_overlap:
         message = f"forward_overlap stands beside sync {sync.name}"
         yield Problem(message, "it goes with bsp", ("forward_overlap",))
@@ -326,6 +374,7 @@ _CHECKS = (
     _grid_problems,
     _sharding_problems,
     _sync_problems,
+    _compression_problems,
     _pair_problems,
     _option_problems,
     _speed_problems,

@@ -35,7 +35,7 @@ from simnet.traffic.one_worker import (
     push_to_servers,
     send_to_all,
 )
-from simnet.traffic.parameter_server import aggregator_count, parameter_server_push_pull
+from simnet.traffic.parameter_server import aggregator_count, parameter_server_push_pull, with_pulls
 from simnet.traffic.parent_tree import broadcast_down, reduce_up, tree_of_parents_all_reduce
 from simnet.traffic.pipeline import Segment, Stage, pipeline_step
 from simnet.traffic.point_to_point import direct_all_to_all, pairwise_all_to_all, ring_send_recv
@@ -137,4 +137,5 @@ __all__ = [
     "tree_reduce",
     "validate_schedule",
     "volume_table",
+    "with_pulls",
 ]

@@ -11,13 +11,14 @@ References
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from simnet.traffic.schedule import Integers, Partition, Schedule, ScheduleBuilder
+from simnet.traffic.schedule import Integers, Kind, Partition, Schedule, ScheduleBuilder
 
-__all__ = ["aggregator_count", "parameter_server_push_pull"]
+__all__ = ["aggregator_count", "parameter_server_push_pull", "with_pulls"]
 
 
 class _Costs(NamedTuple):
@@ -157,6 +158,29 @@ def parameter_server_push_pull(
         arrived = np.empty((way.below.max() + 1, shards), dtype=np.int64)
         arrived[way.below, way.shard] = pull
     return build.schedule()
+
+
+def with_pulls(schedule: Schedule, workers: int, pulled: int) -> Schedule:
+    """Return a round without aggregators in which workers pull something else than they push: more, or less.
+
+    As where each pushes a few elements of its own choice, and pulls those that anybody has pushed. What they pull is
+    cut among the servers as what they push; it carries no chunks, so that nothing can be proven of it.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Of `parameter_server_push_pull`.
+    workers : int
+    pulled : int
+        Elements that each worker pulls of all servers together.
+    """
+    ops = schedule.operations
+    pull = (ops.kind == Kind.SEND) & (ops.source >= workers)
+    size = replace(schedule.partition, elements=pulled).range_bytes(ops.chunk_first, 1)
+    sends = replace(
+        ops, chunk_width=np.where(pull, 0, ops.chunk_width), fixed_bytes=np.where(pull, size, ops.fixed_bytes)
+    )
+    return replace(schedule, operations=sends)
 
 
 def aggregator_count(workers: int, fan_in: int | None) -> int:

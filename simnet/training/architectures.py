@@ -24,6 +24,8 @@ from simnet.traffic import (
     Schedule,
     aggregator_count,
     average_in_pair,
+    direct_all_gather,
+    doubling_all_gather,
     gossip_round,
     map_reduce,
     map_reduce_with_switches,
@@ -131,11 +133,14 @@ class Way:
         ``(workers, options) -> int``: operations of one exchange where these grow faster than the workers.
     servers : callable
         ``(workers, options) -> int``: hosts that it wants besides the workers.
+    gather : callable or None
+        Makes the schedule by which all workers get what each has, where there is one.
     """
 
     arrange: Arrange
     pairs: Callable[[int, Mapping[str, Any]], int] = _nothing_grows
     servers: Callable[[int, Mapping[str, Any]], int] = _nothing_grows
+    gather: Callable[..., Schedule] | None = None
 
 
 def arrange(
@@ -167,9 +172,11 @@ def most_messages_at_once(architecture: Architecture, workers: int) -> int:
     return ARCHITECTURES[architecture.name].pairs(workers, architecture.options)
 
 
-def sharded(nodes: NDArray[np.int64], collective: str) -> Arrangement:
-    """Return the rings of sharded training: ``reduce_scatter`` of gradients, or ``all_gather`` of parameters."""
-    make = {"reduce_scatter": ring_reduce_scatter, "all_gather": ring_all_gather}[collective]
+def other_collective(architecture: Architecture, nodes: NDArray[np.int64], collective: str) -> Arrangement:
+    """Arrange ``reduce_scatter`` in a ring, or ``all_gather`` as the architecture does it, for some workers."""
+    make = ring_reduce_scatter if collective == "reduce_scatter" else ARCHITECTURES[architecture.name].gather
+    if make is None:
+        raise ValueError(f"there is no {collective} by architecture {architecture.name}")
     return Arrangement(nodes, _each_bucket(partial(make, len(nodes))))
 
 
@@ -399,10 +406,16 @@ def _along_a_tree(
     return np.concatenate([ranks, np.array(inner, dtype=np.int64)]), parents
 
 
+_GATHERS = {"ring": ring_all_gather, "butterfly": doubling_all_gather, "halving_doubling": doubling_all_gather}
+
 ARCHITECTURES: Mapping[str, Way] = MappingProxyType(
     {
-        **{name: Way(_all_reduce(make)) for name, make in ALL_REDUCE.items() if name != "mesh"},
-        "mesh": Way(_all_reduce(ALL_REDUCE["mesh"]), pairs=lambda workers, _: 2 * workers * (workers - 1)),
+        **{name: Way(_all_reduce(make), gather=_GATHERS.get(name)) for name, make in ALL_REDUCE.items()},
+        "mesh": Way(
+            _all_reduce(ALL_REDUCE["mesh"]),
+            pairs=lambda workers, _: 2 * workers * (workers - 1),
+            gather=direct_all_gather,
+        ),
         "parameter_server": Way(
             _parameter_server,
             pairs=lambda workers, options: 2 * workers * int(options.get("servers", 1)),

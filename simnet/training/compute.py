@@ -40,6 +40,9 @@ class ComputeTimes(Protocol):
         Without jitter and stragglers; as recorded, over some iterations.
         """
 
+    def extra_s(self, iterations: Sequence[int]) -> float:
+        """Return the mean time over workers and some iterations that is computed besides the model [s]."""
+
 
 def compute_times(job: JobSettings, plan: Plan, seed: int) -> ComputeTimes:
     """Return the compute times of a job, from a table or as recorded."""
@@ -124,6 +127,7 @@ class _Modelled:
         self._parts = [part for part in parts_of(job.workload) if isinstance(part, Workload)]
         self._part_of = np.array([job.part_of(rank) for rank in range(job.training.workers)])
         self._moments_s = [self._moments_of(part, plan) for part in self._parts]
+        self._extra_s = plan.extra_s[-1]
         self._stretches = Stretches(job, seed)
         self._timelines: dict[tuple[int, float], Sequence[float]] = {}
 
@@ -156,7 +160,12 @@ class _Modelled:
             "end": np.array([total_s]),
         }
         moments = np.array([times[moment.kind][moment.place] for moment in plan.moments])
-        return np.maximum.accumulate(np.minimum(moments, total_s))
+        return np.maximum.accumulate(np.minimum(moments, total_s)) + plan.extra_s
+
+    def extra_s(self, iterations: Sequence[int]) -> float:
+        if not self._extra_s:
+            return 0.0
+        return self._extra_s * float(np.mean([self._stretches.of(iteration) for iteration in iterations]))
 
     def _extreme(self, iteration: int, take: Callable[..., Any]) -> Sequence[float]:
         """Return the latest or earliest of each moment."""
@@ -176,6 +185,7 @@ class _Recorded:
     def __init__(self, trace: RecordedTrace, plan: Plan, workers: int) -> None:
         self._trace = trace
         self._moments = plan.moments
+        self._extra_s = plan.extra_s
         self._workers = workers
 
     def timeline(self, iteration: int, rank: int) -> Sequence[float]:
@@ -190,7 +200,7 @@ class _Recorded:
             "end": np.array([step.total_s]),
         }
         moments = np.array([times[moment.kind][moment.place] for moment in self._moments])
-        result: list[float] = np.maximum.accumulate(moments).tolist()
+        result: list[float] = (np.maximum.accumulate(moments) + self._extra_s).tolist()
         return result
 
     def slowest(self, iteration: int) -> Sequence[float]:
@@ -207,8 +217,11 @@ class _Recorded:
 
     def fastest_samples_per_s(self, iterations: Sequence[int]) -> float:
         ranks = range(min(self._workers, self._trace.ranks))
-        fastest_s = min(float(np.mean([self.timeline(i, rank)[-1] for i in iterations])) for rank in ranks)
-        return ratio(self._trace.batch_size, fastest_s)
+        everything_s = min(float(np.mean([self.timeline(i, rank)[-1] for i in iterations])) for rank in ranks)
+        return ratio(self._trace.batch_size, everything_s - self._extra_s[-1])
+
+    def extra_s(self, iterations: Sequence[int]) -> float:  # noqa: ARG002
+        return self._extra_s[-1]
 
 
 def ratio(part: float, whole: float) -> float:

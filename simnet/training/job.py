@@ -16,6 +16,7 @@ from simnet.training.architectures import Arrangement, arrange
 from simnet.training.asynchronous import OwnCommunicator
 from simnet.training.buckets import Bucket, make_buckets
 from simnet.training.communicator import Communicator, Exchange
+from simnet.training.compression import compressed
 from simnet.training.compute import ComputeTimes, Stretches, compute_times, ratio
 from simnet.training.course import Course, InStep, InTotal
 from simnet.training.exchanges import lay_out_alone, lay_out_exchanges
@@ -217,7 +218,7 @@ class _Start:
         training, network = self.settings.training, self.fabric.network
         arrangement = arrange(training.architecture, network.topology, self.nodes[members], self.busy)
         buckets = make_buckets(model.tensor_elements.tolist(), training.gradient_element_bytes, training.bucket_bytes)
-        plan = plan_iteration(model, buckets, training)
+        plan = compressed(plan_iteration(model, buckets, training), model, training)
         if len(arrangement.nodes) == 1:
             return Group(members, arrangement.nodes, buckets, plan, (), None)
         if training.sync.waits_alone:

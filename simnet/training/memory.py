@@ -52,7 +52,12 @@ def largest_memory_use(job: JobSettings) -> MemoryUse | None:
                 micro_batches_in_flight=in_flight,
             )
         )
-    return max(uses, key=lambda use: use.total_bytes)
+    largest = max(uses, key=lambda use: use.total_bytes)
+    if training.compression is not None and training.compression.error_feedback:
+        # What compression has lost of each gradient, beside the gradient.
+        lost_bytes = training.gradient_element_bytes * workload.model.parameters
+        largest = replace(largest, gradients_bytes=largest.gradients_bytes + lost_bytes)
+    return largest
 
 
 def memory_limit_bytes(job: JobSettings) -> float | None:
@@ -79,7 +84,9 @@ def is_measured(job: JobSettings) -> bool:
 
 def splits_that_fit(job: JobSettings, limit_bytes: float) -> Iterator[str]:
     """Yield, in words, ways to split a job so that it fits: of each kind the one that changes least."""
-    for kind in (_sharded, _smaller_batches, _shared_layers, _pipelined):
+    # Only workers with the whole model compress.
+    whole = (_smaller_batches,)
+    for kind in whole if job.training.compression else (_sharded, *whole, _shared_layers, _pipelined):
         for words, other in kind(job):
             use = largest_memory_use(other)
             if use is not None and use.total_bytes <= limit_bytes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 from simnet.training.buckets import Bucket
@@ -37,10 +38,18 @@ class Part(NamedTuple):
     ----------
     bucket : Bucket
     collective : ``all_reduce`` of its gradients, ``reduce_scatter`` of them, or ``all_gather`` of its parameters
+    size_bytes : of what is exchanged, where it is compressed [bytes]
+    pulled_bytes : what is pulled of parameter servers, where that is not what is pushed [bytes]
     """
 
     bucket: Bucket
     collective: str
+    size_bytes: int | None = None
+    pulled_bytes: int | None = None
+
+    def buffer(self, element_bytes: float) -> tuple[int, float]:
+        """Return what is exchanged as a number of elements and the size of each, given that of a gradient [bytes]."""
+        return (self.bucket.elements, element_bytes) if self.size_bytes is None else (self.size_bytes, 1.0)
 
 
 @dataclass(frozen=True)
@@ -56,12 +65,15 @@ class Stretch:
         Parts of the previous iteration, likewise.
     announces : tuple of int
         Parts that it has ready at its end.
+    extra_s : float
+        What it computes besides the model: compressing what it announces, decompressing what it has waited for [s].
     """
 
     until: Moment
     after: tuple[int, ...] = ()
     after_previous: tuple[int, ...] = ()
     announces: tuple[int, ...] = ()
+    extra_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,11 @@ class Plan:
     def moments(self) -> tuple[Moment, ...]:
         """The end of each stretch."""
         return tuple(stretch.until for stretch in self.stretches)
+
+    @property
+    def extra_s(self) -> tuple[float, ...]:
+        """What has been computed besides the model at the end of each stretch [s]."""
+        return tuple(accumulate(stretch.extra_s for stretch in self.stretches))
 
 
 _GRADIENTS, _END = Moment("gradients"), Moment("end")

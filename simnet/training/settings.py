@@ -14,6 +14,7 @@ from simnet.workload import AnyWorkload, GroupedWorkload, parts_of
 __all__ = [
     "Architecture",
     "BackgroundSettings",
+    "Compression",
     "DatasetSettings",
     "Jitter",
     "JobSettings",
@@ -38,6 +39,29 @@ class Architecture:
 
     name: str = "ring"
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Compression:
+    """How gradients are compressed before they are exchanged.
+
+    Parameters
+    ----------
+    name : str
+        One of `simnet.training.compression.SCHEMES`.
+    options : mapping
+        Its options.
+    compress_s_per_byte, decompress_s_per_byte : float
+        What it takes for each byte of fp32 gradients [s].
+    error_feedback : bool
+        Keep what was lost, to add it to the next gradients.
+    """
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    compress_s_per_byte: float = 0.0
+    decompress_s_per_byte: float = 0.0
+    error_feedback: bool = False
 
 
 @dataclass(frozen=True)
@@ -203,6 +227,8 @@ class TrainingSettings:
         ``sgd``, ``sgd_momentum`` or ``adam``: how much memory its state takes.
     allow_oversubscribed : bool
         Go on where the memory of a GPU does not suffice.
+    compression : Compression or None
+        None: gradients travel as they are.
     """
 
     workers: int
@@ -222,6 +248,7 @@ class TrainingSettings:
     zero_stage: int = 0
     optimizer: str = "sgd_momentum"
     allow_oversubscribed: bool = False
+    compression: Compression | None = None
 
     @property
     def grid(self) -> Parallelism:

@@ -168,6 +168,7 @@ def test_what_is_resolved_has_every_default():
         "bucket_size": "25 MiB",
         "overlap": True,
         "forward_overlap": False,
+        "compression": "none",
         "speed_factors": {},
         "accumulation": 1,
         "placement": "in_order",
