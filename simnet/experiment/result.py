@@ -24,7 +24,7 @@ __all__ = ["Result", "check_folder", "load_result"]
 
 _DETAILS = ("iterations", "workers", "collectives", "links")
 _MESSAGES = "messages.parquet"
-_OF_PACKETS = ("queues", "connections")
+_OPTIONAL = ("queues", "connections", "faults")
 _MOST_TRIES = 100
 
 
@@ -54,6 +54,8 @@ class Result:
         One row a message, where they were recorded; see `messages`.
     queues, connections : DataFrame, optional
         One row a port, and one a connection, at fidelity packet.
+    faults : DataFrame, optional
+        One row a fault, where the scenario has some.
     """
 
     summary: pd.DataFrame
@@ -67,6 +69,7 @@ class Result:
     message_file: MessageFile | None = None
     queues: pd.DataFrame | None = None
     connections: pd.DataFrame | None = None
+    faults: pd.DataFrame | None = None
 
     @property
     def messages(self) -> pd.DataFrame:
@@ -136,7 +139,7 @@ class Result:
         self.summary.to_csv(folder / "summary.csv", index=False, lineterminator="\n", na_rep="nan")
         for table in _DETAILS:
             getattr(self, table).to_parquet(folder / f"{table}.parquet", index=False)
-        for name in _OF_PACKETS:
+        for name in _OPTIONAL:
             table = getattr(self, name)
             if table is not None:
                 table.to_parquet(folder / f"{name}.parquet", index=False)
@@ -205,8 +208,8 @@ def load_result(folder: str | Path) -> Result:
         details: Mapping[str, pd.DataFrame] = {
             table: pd.read_parquet(folder / f"{table}.parquet") for table in _DETAILS
         }
-        files = {name: folder / f"{name}.parquet" for name in _OF_PACKETS}
-        of_packets: dict[str, Any] = {
+        files = {name: folder / f"{name}.parquet" for name in _OPTIONAL}
+        optional: dict[str, Any] = {
             name: pd.read_parquet(file) if file.is_file() else None for name, file in files.items()
         }
         about = dict(json.loads((folder / "run.json").read_text(encoding="utf-8")))
@@ -221,7 +224,7 @@ def load_result(folder: str | Path) -> Result:
         about=about,
         warnings=tuple(about.pop("warnings", ())),
         message_file=MessageFile(recorded) if recorded.is_file() else None,
-        **of_packets,
+        **optional,
     )
 
 
@@ -238,7 +241,7 @@ def _is_free(place: Path) -> bool:
     return not there or {"run.json", "scenario.yaml"} <= there <= {
         *_files(),
         _MESSAGES,
-        *(f"{table}.parquet" for table in _OF_PACKETS),
+        *(f"{table}.parquet" for table in _OPTIONAL),
     }
 
 

@@ -151,6 +151,11 @@ class Network:
             self._link_loss[link] = share
         self._loses = bool((self._link_loss > 0.0).any())
 
+    @property
+    def was_rerouted(self) -> bool:
+        """Whether there ever were other routes than the usual ones."""
+        return any(condition.avoided for condition in self._of_condition)
+
     def is_cut(self, source: int, target: int, links: frozenset[int]) -> bool:
         """Tell whether nothing gets from one node to another without some links."""
         key = links, source, target
