@@ -109,6 +109,8 @@ class Network:
         self._connections: dict[tuple[int, int], int] = {}
         self._open_on: dict[int, int] = {}
         self._loses = bool((self._link_loss > 0.0).any())
+        outside = self.compiled.host_of_node < 0
+        self._hosts_forward = not (outside & np.array([kind == "switch" for kind in self.compiled.node_kind])).any()
         # As lists: routes are found one by one, and numpy's numbers are slow one by one.
         self._framed = [kind not in INSIDE_KINDS for kind in self.compiled.link_kind]
         self._latency_s: list[float] = self.compiled.link_latency.tolist()
@@ -250,7 +252,7 @@ class Network:
             found = router.path(source, target, self._flow_key(source, target))
         except InputError:
             return ()
-        return found if self._passes_hosts(usual) or not self._passes_hosts(found) else ()
+        return found if self._hosts_forward or self._passes_hosts(usual) or not self._passes_hosts(found) else ()
 
     def _passes_hosts(self, path: Sequence[int]) -> bool:
         """Tell whether a path goes through hosts that are at none of its ends."""
