@@ -6,6 +6,7 @@ factor 0. Whoever routes learns of a link that is down, or up again, some time l
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ REROUTE_AFTER_S = 10e-3
 """From a link going down, or coming up, until paths are computed anew [s]. A port without a signal is known within
 milliseconds, and its own switch then leaves it out of its equal paths (P. Lapukhov et al., RFC 7938, section 7.1); what
 only BFD finds takes three of its intervals, of 10 to 300 ms (RFC 5880). The order of magnitude, from memory."""
+
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -56,15 +59,16 @@ class LinkFault:
 
     def changes(self) -> Iterator[tuple[float, bool]]:
         """Yield when it begins and ends to act, in order of time."""
-        begin_s, period_s = self.begin_s, self.down_s + self.up_s
-        while begin_s < self.end_s:
-            end_s = min(begin_s + self.down_s, self.end_s) if self.up_s > 0.0 else self.end_s
-            yield begin_s, True
-            if end_s < math.inf:
-                yield end_s, False
-            if self.up_s == 0.0:
+        lasts_s = self.end_s - self.begin_s
+        turn_s, period_s = (self.down_s, self.down_s + self.up_s) if self.up_s > 0.0 else (lasts_s, lasts_s)
+        for number in itertools.count():
+            # A turn that rounding alone leaves room for is none.
+            after_s = number * period_s if number else 0.0
+            if after_s >= lasts_s * (1.0 - _ROUNDING):
                 return
-            begin_s += period_s
+            yield self.begin_s + after_s, True
+            if after_s + turn_s < math.inf:
+                yield self.begin_s + min(after_s + turn_s, lasts_s), False
 
 
 @dataclass(frozen=True)

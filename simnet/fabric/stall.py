@@ -40,7 +40,8 @@ def describe_stall(tables: Tables, plays: Sequence[Play], resource_names: Sequen
         sent = rows[operations["is_elsewhere"] & (operations["arrived"] < operations["drained"])]
         reasons = [_without_rate(tables, row, resource_names, base_s) for row in stuck.tolist()]
         reasons += [
-            f"{_ranks(tables, row)} that began at {base_s + tables.operations['began'][row]:.9g} s has left, and does not arrive"
+            f"{_ranks(tables, row)} has left, but its packets do not get through: it began at "
+            f"{base_s + tables.operations['began'][row]:.9g} s"
             for row in sent.tolist()[:_MOST]
         ]
         reasons += [_without_token(tables, row, base_s) for row in waiting.tolist()[:_MOST]]

@@ -157,7 +157,7 @@ class TestClosedForms:
 
     @BOTH
     def test_overheads_of_a_slow_host(self, fidelity):
-        """1 ms to send a message, at a quarter of the speed, from the second on, 4 ms; 1 ms at the other end as usual."""
+        """1 ms to send a message, from the second on 4 ms, at a quarter of the speed; 1 ms at the other end."""
         protocol = FlowProtocol(send_overhead_s=1e-3, receive_overhead_s=1e-3)
         fault = HostSlow("host_slow", "host0", STAR.compiled.node_index["host0"], 0.25, 0.5e-3)
         time_s = time_of(fidelity, [fault], protocol=protocol, schedule=sends((0, 1, 1.0), repeat=3))
