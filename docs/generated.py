@@ -27,7 +27,17 @@ __all__ = ["GENERATED", "pages", "with_generated"]
 ROOT = Path(__file__).parents[1]
 
 _PART = re.compile(r"(<!-- generated: (?P<name>.+?) -->\n)(?P<text>.*?)(<!-- end -->)", re.DOTALL)
-_RESULT_TABLES = ("summary", "iterations", "workers", "collectives", "links", "queues", "connections", "messages")
+_RESULT_TABLES = (
+    "summary",
+    "iterations",
+    "workers",
+    "collectives",
+    "links",
+    "queues",
+    "connections",
+    "faults",
+    "messages",
+)
 
 
 def pages() -> list[Path]:

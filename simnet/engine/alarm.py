@@ -9,7 +9,7 @@ import simpy
 if TYPE_CHECKING:
     from simpy.events import EventPriority
 
-__all__ = ["LATE", "NORMAL", "URGENT", "Alarm"]
+__all__ = ["LATE", "NORMAL", "URGENT", "Alarm", "Tick", "only_ticks"]
 
 URGENT, NORMAL, LATE = 0, 1, 2
 """Order within an instant: SimPy's own two priorities, and one after all that the actors do."""
@@ -43,3 +43,13 @@ class Alarm(simpy.Event):
         # SimPy orders an instant by any whole number; its own type names only the first two.
         self.env.schedule(self, cast("EventPriority", priority), delay_s)
         return self
+
+
+class Tick(Alarm):
+    """An alarm of what goes on whether anybody makes progress or not, such as a link that flaps."""
+
+
+def only_ticks(env: simpy.Environment) -> bool:
+    """Tell whether nothing is to happen any more but ticks."""
+    # SimPy has no other way to ask; nearly always the first is none.
+    return all(isinstance(event, Tick) for *_, event in env._queue)

@@ -283,6 +283,12 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("window_packets", "float", "", "that congestion control allows to be on their way, at the end"),
         Column("pace_bytes_per_s", "float", "bytes/s", "that congestion control allows, at the end; inf: no limit"),
     ),
+    "faults": (
+        Column("kind", "str", "", "what went wrong; one row a fault, in the order of the scenario"),
+        Column("what", "str", "", "link, switch or host that it happened to"),
+        Column("begin_s", "float", "s", "when it began"),
+        Column("end_s", "float", "s", "when it was over; inf: never"),
+    ),
     "messages": (
         Column("job", "str", "", "name of the job; empty for background traffic"),
         Column("collective", "str", "", "which exchange it belongs to"),

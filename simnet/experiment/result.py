@@ -24,7 +24,7 @@ __all__ = ["Result", "check_folder", "load_result"]
 
 _DETAILS = ("iterations", "workers", "collectives", "links")
 _MESSAGES = "messages.parquet"
-_OF_SOME = ("queues", "connections", "staleness")
+_OPTIONAL = ("queues", "connections", "faults", "staleness")
 _MOST_TRIES = 100
 
 
@@ -56,6 +56,8 @@ class Result:
         One row a port, and one a connection, at fidelity packet.
     staleness : DataFrame, optional
         How many iterations were how stale, where workers exchange by themselves.
+    faults : DataFrame, optional
+        One row a fault, where the scenario has some.
     """
 
     summary: pd.DataFrame
@@ -70,6 +72,7 @@ class Result:
     queues: pd.DataFrame | None = None
     connections: pd.DataFrame | None = None
     staleness: pd.DataFrame | None = None
+    faults: pd.DataFrame | None = None
 
     @property
     def messages(self) -> pd.DataFrame:
@@ -139,7 +142,7 @@ class Result:
         self.summary.to_csv(folder / "summary.csv", index=False, lineterminator="\n", na_rep="nan")
         for table in _DETAILS:
             getattr(self, table).to_parquet(folder / f"{table}.parquet", index=False)
-        for name in _OF_SOME:
+        for name in _OPTIONAL:
             table = getattr(self, name)
             if table is not None:
                 table.to_parquet(folder / f"{name}.parquet", index=False)
@@ -208,8 +211,8 @@ def load_result(folder: str | Path) -> Result:
         details: Mapping[str, pd.DataFrame] = {
             table: pd.read_parquet(folder / f"{table}.parquet") for table in _DETAILS
         }
-        files = {name: folder / f"{name}.parquet" for name in _OF_SOME}
-        of_packets: dict[str, Any] = {
+        files = {name: folder / f"{name}.parquet" for name in _OPTIONAL}
+        optional: dict[str, Any] = {
             name: pd.read_parquet(file) if file.is_file() else None for name, file in files.items()
         }
         about = dict(json.loads((folder / "run.json").read_text(encoding="utf-8")))
@@ -224,7 +227,7 @@ def load_result(folder: str | Path) -> Result:
         about=about,
         warnings=tuple(about.pop("warnings", ())),
         message_file=MessageFile(recorded) if recorded.is_file() else None,
-        **of_packets,
+        **optional,
     )
 
 
@@ -241,7 +244,7 @@ def _is_free(place: Path) -> bool:
     return not there or {"run.json", "scenario.yaml"} <= there <= {
         *_files(),
         _MESSAGES,
-        *(f"{table}.parquet" for table in _OF_SOME),
+        *(f"{table}.parquet" for table in _OPTIONAL),
     }
 
 

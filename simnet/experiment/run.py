@@ -18,7 +18,8 @@ from simnet.errors import StalledError
 from simnet.experiment.messages import MessageFile
 from simnet.experiment.result import Result
 from simnet.experiment.summary import tables_of
-from simnet.experiment.tables import Measurement, connections_table, queues_table
+from simnet.experiment.tables import Measurement, connections_table, faults_table, queues_table
+from simnet.fabric.faults import HostSlow, start_faults
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.interface import Fabric
 from simnet.fabric.messages import TakeMessages
@@ -72,7 +73,8 @@ def _fabric(scenario: Scenario, env: simpy.Environment, network: Network, record
     common = (env, network, scenario.reduce_s_per_byte, scenario.engine, record)
     if scenario.packet is None:
         return FluidFabric(*common)
-    return PacketFabric(*common, settings=scenario.packet, seed=scenario.run.seed)
+    slow_hosts = {fault.host for fault in scenario.faults if isinstance(fault, HostSlow)}
+    return PacketFabric(*common, settings=scenario.packet, seed=scenario.run.seed, slow_hosts=slow_hosts)
 
 
 def run_scenario(scenario: Scenario) -> Result:
@@ -92,6 +94,7 @@ def run_scenario(scenario: Scenario) -> Result:
     ]
     if scenario.background is not None:
         start_background(env, fabric, scenario.background, scenario.run.seed)
+    start_faults(env, fabric, scenario.faults)
     started = _Counters(fabric)
     env.any_of([job.course.measured for job in jobs]).callbacks.append(lambda _: started.take())
     done = env.all_of([job.course.done for job in jobs])
@@ -119,6 +122,8 @@ def run_scenario(scenario: Scenario) -> Result:
     }
     if isinstance(fabric, PacketFabric):
         tables["queues"], tables["connections"] = queues_table(fabric), connections_table(fabric)
+    if scenario.faults:
+        tables["faults"] = faults_table(scenario.faults)
     return Result(**tables, scenario=scenario.resolved, about=about, warnings=scenario.warnings, message_file=messages)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from simnet.experiment.columns import COLUMNS
+from simnet.fabric.faults import NetworkFault
 from simnet.fabric.interface import Fabric
 from simnet.fabric.packet.fabric import PacketFabric
 from simnet.traffic import Schedule, count
@@ -24,6 +25,7 @@ __all__ = [
     "Measurement",
     "collectives_table",
     "connections_table",
+    "faults_table",
     "iteration_time",
     "iterations_table",
     "links_table",
@@ -200,6 +202,12 @@ def queues_table(fabric: PacketFabric) -> pd.DataFrame:
 def connections_table(fabric: PacketFabric) -> pd.DataFrame:
     """Return one row a connection of the packet level."""
     return ordered("connections", pd.DataFrame(fabric.connection_counts()))
+
+
+def faults_table(faults: Sequence[NetworkFault]) -> pd.DataFrame:
+    """Return one row a fault, in the order of the scenario."""
+    names = [column.name for column in COLUMNS["faults"]]
+    return ordered("faults", pd.DataFrame([{name: getattr(fault, name) for name in names} for fault in faults]))
 
 
 def _cores(fabric: Fabric, measurement: Measurement, sent: Sequence[Sent]) -> pd.DataFrame:

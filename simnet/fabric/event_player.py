@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,30 @@ from simnet.fabric.play import Play
 from simnet.fabric.rows import Rows
 from simnet.fabric.settings import EngineSettings
 
-__all__ = ["EventPlayer"]
+__all__ = ["EventPlayer", "Stopped"]
+
+_OF_ROUTE = ("latency", "forward_per_byte", "packet_time", "round_trip", "reliability", "loss", "stall")
+"""What a route says of the operations that take it, beside their hops."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stopped:
+    """A flow that does not get through.
+
+    Attributes
+    ----------
+    play : Play
+    operation : which of its operations
+    since : on the kernel's clock [s]
+    round_trip_s : of its path, 0 where it has no packets [s]
+    sending_s : what is left of it takes so long alone [s]
+    """
+
+    play: Play
+    operation: int
+    since: float
+    round_trip_s: float
+    sending_s: float
 
 
 class EventPlayer:
@@ -40,6 +64,7 @@ class EventPlayer:
         self._rows = Rows(network, reduce_s_per_byte, LOG_ROWS if record else 0)
         self._log = MessageLog(record) if record else None
         self._playing: dict[int, Play] = {}
+        self._capacity = network.capacity
         self._resource_users = np.zeros(len(network.capacity), np.int64)
         self._node_users = np.zeros(len(network.compiled.node_names), np.int64)
         pauses = engine.head_of_line and network.protocol.transport.link_flow_control != "none"
@@ -71,11 +96,11 @@ class EventPlayer:
         return bool(play.rows) and self._playing.get(play.rows["plays"]) is play
 
     def leaves_alone(self, placement: Placement) -> bool:
-        """Tell whether nothing under way shares a resource or node, and no overhead of a cancelled play lasts."""
+        """Tell whether nothing under way shares a resource or node, no host is slow, no cancelled overhead lasts."""
         nodes = placement.used_nodes
         shared = self._resource_users[placement.used_resources].any() or self._node_users[nodes].any()
-        free_at = self.tables.servers["free_at"]
-        return not (shared or (free_at[2 * nodes] > self.now).any() or (free_at[2 * nodes + 1] > self.now).any())
+        servers = self.tables.servers[np.concatenate([2 * nodes, 2 * nodes + 1])]
+        return not (shared or (servers["free_at"] > self.now).any() or servers["slowed"].any())
 
     def begin(self, play: Play, first: Beginning) -> None:
         """Take on a play; nothing of it moves before ranks join."""
@@ -141,14 +166,100 @@ class EventPlayer:
     def reroute(self, play: Play, operation: int, resources: Sequence[int], latency_s: float) -> None:
         """Move an operation, and what of it is under way, to other resources."""
         used = np.asarray(resources, dtype=np.int64)
+        coefficients = np.full(len(used), play.placement.wire_factor[operation])
+        self._move(play, operation, used, coefficients, latency_s)
+
+    def relay(self, play: Play, placement: Placement) -> None:
+        """Have a play go on as the same schedule is laid out now.
+
+        Parameters
+        ----------
+        play : Play
+        placement : Placement
+            With the same operations as its own.
+        """
+        before, play.laid_out = play.laid_out, placement
+        first, count = play.rows["operations"], len(placement.operations)
+        if placement.is_random:
+            self._rows.prepare_losses(placement, first)
+        operations = self.tables.operations[first : first + count]
+        for column in _OF_ROUTE:
+            operations[column] = placement.operations[column]
+        elsewhere = operations["is_elsewhere"].tolist()
+        at, hops = placement.operations["first_hop"], placement.operations["hops"]
+        for operation, (old, new) in enumerate(zip(before.paths, placement.paths, strict=True)):
+            if old != new and not elsewhere[operation]:
+                own = placement.hops[at[operation] : at[operation] + hops[operation]]
+                latency_s = float(placement.operations["latency"][operation])
+                self._move(play, operation, own["resource"], own["coefficient"], latency_s)
+
+    def stopped(self) -> list[Stopped]:
+        """Return the flows that a resource without capacity holds up."""
+        tables = self.tables
+        operations = tables.operations
+        found = []
+        for row in self._standing_still().tolist():
+            if not self._is_open(row):
+                play = self._playing[int(operations["play"][row])]
+                since, round_trip_s = float(operations["since"][row]), float(operations["round_trip"][row])
+                sending_s = self._sending_s(row)
+                found.append(Stopped(play, row - play.rows["operations"], since, round_trip_s, sending_s))
+        return found
+
+    def is_open(self, play: Play, operation: int) -> bool:
+        """Tell whether each resource of an operation's path has some capacity."""
+        return self._is_open(play.rows["operations"] + operation)
+
+    def cap_of(self, play: Play, operation: int) -> float:
+        """Return the highest rate of the flows of an operation [bytes/s]."""
+        return float(self.tables.operations["most"][play.rows["operations"] + operation])
+
+    def waiting_pairs(self) -> set[tuple[int, int]]:
+        """Return between which nodes a flow stands still."""
+        tables = self.tables
+        flows, node = tables.operations[self._standing_still()], tables.gates["node"]
+        return set(zip(node[flows["source"]].tolist(), node[flows["target"]].tolist(), strict=True))
+
+    def moves_on(self) -> bool:
+        """Tell whether something happens by itself."""
+        return events.next_instant(self.tables) < math.inf
+
+    def slow_down(self, nodes: NDArray[np.int64], share: float) -> None:
+        """Have the overheads of messages take longer on some nodes, by a share of what they take usually."""
+        self.tables.servers["slowed"][np.concatenate([2 * nodes, 2 * nodes + 1])] = share
+
+    def _standing_still(self) -> NDArray[np.int64]:
+        operations = self.tables.operations
+        return np.flatnonzero(operations["active"] & (operations["rate"] == 0.0) & ~operations["is_elsewhere"])
+
+    def _sending_s(self, row: int) -> float:
+        """Return for how long a flow would take alone, with all resources as they usually are [s]."""
+        operation = self.tables.operations[row]
+        hops = self.tables.hops[operation["first_hop"] : operation["first_hop"] + operation["hops"]]
+        fastest = float((self._capacity[hops["resource"]] / hops["coefficient"]).min())
+        return float(operation["remaining"]) / min(fastest, float(operation["most"]) or math.inf)
+
+    def _is_open(self, row: int) -> bool:
+        first, count = self.tables.operations["first_hop"][row], self.tables.operations["hops"][row]
+        used = self.tables.hops["resource"][first : first + count]
+        return bool((self.tables.resources["capacity"][used] > 0.0).all())
+
+    def _move(
+        self,
+        play: Play,
+        operation: int,
+        used: NDArray[np.int64],
+        coefficients: NDArray[np.float64],
+        latency_s: float,
+    ) -> None:
+        """Have an operation use other resources."""
         np.add.at(self._resource_users, used, 1)
         first = self._rows.lend_hops(len(used))
         before = play.rerouted.pop(operation, None)
         play.rerouted[operation] = first, used
         row = play.rows["operations"] + operation
         hops = self.tables.hops[first : first + len(used)]
-        hops["resource"], hops["flow"] = used, row
-        hops["coefficient"] = play.placement.wire_factor[operation]
+        hops["resource"], hops["flow"], hops["coefficient"] = used, row, coefficients
         events.reroute(self.tables, row, first, len(used), latency_s)
         if before is not None:
             self._leave_path(*before)

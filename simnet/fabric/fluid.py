@@ -10,26 +10,27 @@ over when something comes that shares what it uses, or asks what is known only b
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from simnet.engine.alarm import URGENT
+from simnet.engine.alarm import URGENT, only_ticks
 from simnet.engine.wake_up import WakeUp
 from simnet.errors import InvariantError, StalledError
 from simnet.fabric.bounds import Bound, bound, cut_together_s
 from simnet.fabric.connections import Connections
-from simnet.fabric.event_player import EventPlayer
+from simnet.fabric.event_player import EventPlayer, Stopped
 from simnet.fabric.foresight import Foresight
 from simnet.fabric.interface import Counts
 from simnet.fabric.kernels import events
 from simnet.fabric.kernels.tables import Tables
 from simnet.fabric.local_clock import LocalClock
 from simnet.fabric.messages import TakeMessages
-from simnet.fabric.network import Network
+from simnet.fabric.network import Condition, Network
+from simnet.fabric.outages import Outages
 from simnet.fabric.placement import Placement, place
 from simnet.fabric.play import Play
 from simnet.fabric.settings import DEFAULT_ENGINE, EngineSettings
@@ -75,7 +76,8 @@ class FluidFabric:
         self._wake_up = WakeUp(env, self._go_on)
         self._behaves = player is None
         self._connections = Connections(network, windows=self._behaves)
-        self._placements: dict[tuple[int, bytes], Placement] = {}
+        self._placements: dict[tuple[int, bytes, Condition], Placement] = {}
+        self._outages = Outages(env, network.protocol, self._resume)
         self._highest_capacity = network.capacity.copy()
         self._begun = 0
 
@@ -102,7 +104,7 @@ class FluidFabric:
         if np.any(np.asarray(weight) != 1.0) or np.any(np.asarray(deadline_s) < math.inf):
             check_deadlock(schedule)
             return place(schedule, nodes, self.network, weight, deadline_s, behaves=self._behaves)
-        key = (id(schedule), nodes.tobytes())
+        key = (id(schedule), nodes.tobytes(), self.network.condition)
         found = self._placements.pop(key, None)
         if found is None:
             check_deadlock(schedule)
@@ -124,6 +126,7 @@ class FluidFabric:
             Let all ranks join at once; otherwise each waits for `Play.open`.
         """
         self._catch_up()
+        placement = self._as_of_now(placement)
         self._play_events_of(placement.used_resources, placement.nodes)
         self._begun += 1
         play = Play(self, name, placement, self._begun, self._events.now)
@@ -170,7 +173,10 @@ class FluidFabric:
         self._wake_now()
 
     def set_capacity(self, resource: int, bytes_per_s: float) -> None:
-        """Change the capacity of a resource from now on."""
+        """Change the capacity of a resource from now on.
+
+        What comes to a resource without any waits; when there is some again it goes on as its transport says.
+        """
         if not 0.0 <= bytes_per_s < math.inf:
             raise ValueError(f"a capacity is a finite number of at least 0 bytes/s: {bytes_per_s}")
         self._catch_up()
@@ -178,8 +184,48 @@ class FluidFabric:
         # What is alone on its resources with one capacity may not be with another.
         self._foresight.forget_capacities()
         self._highest_capacity[resource] = max(self._highest_capacity[resource], bytes_per_s)
+        stopped = self._events.stopped() if bytes_per_s > 0.0 else []
         self._events.set_capacity(resource, bytes_per_s)
+        self._go_on_with(stopped)
         self._wake_now()
+
+    def set_loss(self, loss: Mapping[int, float]) -> None:
+        """Have links lose other shares of packets than they usually do, from now on.
+
+        Parameters
+        ----------
+        loss : mapping
+            Share by link; links that are not in it are as the topology says. What is being sent goes on as it began.
+        """
+        self._change(Condition(self.network.condition.avoided, frozenset(loss.items())))
+
+    def route_around(self, links: Collection[int]) -> None:
+        """Have what needs some links take other paths from now on, and what did not any more its usual one.
+
+        What has no other path waits for the links. What went over them starts again as its transport says.
+        """
+        self._change(Condition(frozenset(links), self.network.condition.loss))
+
+    def give_up(self, links: Collection[int]) -> None:
+        """Take note that some links are down for good, and no others: nobody needs to wait for these."""
+        self.network.lost = frozenset(links)
+
+    def set_host_speed(self, host: int, factor: float) -> None:
+        """Have the protocol stack and the memory of a host work at a part of their speed from now on.
+
+        Parameters
+        ----------
+        host : int
+            Node index.
+        factor : float
+            Above 0.
+        """
+        for resource in self.network.resources_of(host):
+            self.set_capacity(resource, factor * float(self.network.capacity[resource]))
+        self._catch_up()
+        nodes = np.flatnonzero(self.network.compiled.host_of_node == host)
+        self._play_events_of(np.empty(0, np.int64), nodes)
+        self._events.slow_down(nodes, 1.0 / factor - 1.0)
 
     def set_flow_cap(self, play: Play, operation: int, bytes_per_s: float) -> None:
         """Change the highest rate of the flows of an operation from now on."""
@@ -188,7 +234,8 @@ class FluidFabric:
         self._require_playing(play)
         self._catch_up()
         self._play_events(play)
-        self._events.set_flow_cap(play, operation, bytes_per_s)
+        if not self._outages.holds(play, operation, bytes_per_s):
+            self._events.set_flow_cap(play, operation, bytes_per_s)
         self._wake_now()
 
     def reroute(self, play: Play, operation: int, resources: Sequence[int], latency_s: float) -> None:
@@ -316,6 +363,49 @@ class FluidFabric:
             return
         self._events.end(play)
 
+    # -- conditions of the network ----------------------------------------------------------------------------------
+
+    def _as_of_now(self, placement: Placement) -> Placement:
+        """Return how the same is laid out in the present condition of the network."""
+        if placement.condition == self.network.condition:
+            return placement
+        weight, deadline_s = placement.weight, placement.deadline_s
+        return self.place(placement.schedule, placement.nodes, weight=weight, deadline_s=deadline_s)
+
+    def _change(self, condition: Condition) -> None:
+        """Let the network be in another condition, for what is under way as well."""
+        if condition == self.network.condition:
+            return
+        self._catch_up()
+        self.network.change(condition)
+        for foreseen in list(self._foresight.plays):
+            if not _goes_the_same_way(foreseen.play.laid_out, self._as_of_now(foreseen.play.laid_out)):
+                self._play_events(foreseen.play)
+        stopped = self._events.stopped()
+        for play in list(self._events.plays):
+            self._events.relay(play, self._as_of_now(play.laid_out))
+        self._go_on_with(stopped)
+        self._wake_now()
+
+    def _go_on_with(self, stopped: Sequence[Stopped]) -> None:
+        """Let flows that were stopped and have a path again go on when their transport tries again."""
+        for flow in stopped:
+            if self._events.is_open(flow.play, flow.operation):
+                cap = self._events.cap_of(flow.play, flow.operation)
+                if self._outages.hold(flow, self._clock.base_s, cap):
+                    self._events.set_flow_cap(flow.play, flow.operation, 0.0)
+
+    def _resume(self, play: Play, operation: int, cap_bytes_per_s: float) -> bool:
+        """Let a flow go on; tell whether it has a path, or is over."""
+        if not self._events.is_playing(play):
+            return True
+        if not self._events.is_open(play, operation):
+            return False
+        self._catch_up()
+        self._events.set_flow_cap(play, operation, cap_bytes_per_s)
+        self._wake_now()
+        return True
+
     # -- plays that are foreseen ------------------------------------------------------------------------------------
 
     def _play_events_of(self, resources: NDArray[np.int64], nodes: NDArray[np.int64]) -> None:
@@ -390,7 +480,7 @@ class FluidFabric:
             return
         if why == events.COMPLETE:
             self._wake_up.at(self._clock.base_s + self._events.now)
-        elif horizon < math.inf:
+        elif horizon < math.inf and not self._is_dead():
             self._wake_up.at(horizon)
         else:
             # What is foreseen waits for ranks that never join; its other ranks go as far as they can.
@@ -398,6 +488,13 @@ class FluidFabric:
             self._advance(math.inf)
             plays, names = list(self._events.plays), self.network.resource_names
             raise StalledError(describe_stall(self._tables, plays, names, self._clock.base_s))
+
+    def _is_dead(self) -> bool:
+        """Tell whether nothing that still happens can make anything move again."""
+        if not only_ticks(self.env) or self._events.moves_on() or self._foresight.next_completion() < math.inf:
+            return False
+        cut = self.network.is_cut
+        return all(cut(source, target, self.network.lost) for source, target in self._events.waiting_pairs())
 
     def _advance(self, until: float) -> int:
         return self._events.advance(until, self._clock.base_s)
@@ -426,3 +523,12 @@ class FluidFabric:
             if not np.isnan(play.rank_duration_s).any():
                 play.complete.set(delay, URGENT, play)
                 self._forget(play)
+
+
+def _goes_the_same_way(one: Placement, other: Placement) -> bool:
+    """Tell whether two layouts of a schedule differ in nothing that what is under way would notice."""
+    if one is other:
+        return True
+    columns = ("latency", "forward_per_byte", "loss", "reliability")
+    same = all(np.array_equal(one.operations[column], other.operations[column]) for column in columns)
+    return same and one.paths == other.paths

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -74,6 +74,24 @@ class Fabric(Protocol):
 
     def play(self, placement: Any, name: str, *, gates_open: bool = True) -> Play:
         """Begin to play what `place` has laid out; with closed gates each rank waits for `Play.open`."""
+
+    def cancel(self, play: Play) -> None:
+        """End a play where it stands; what it has not delivered is lost, and nobody waiting for it is served."""
+
+    def set_capacity(self, resource: int, bytes_per_s: float) -> None:
+        """Change the capacity of a resource from now on; 0: nothing gets through."""
+
+    def set_loss(self, loss: Mapping[int, float]) -> None:
+        """Have links lose other shares of packets than they usually do, from now on; share by link."""
+
+    def set_host_speed(self, host: int, factor: float) -> None:
+        """Have the protocol stack and the memory of a host work at a part of their speed from now on."""
+
+    def route_around(self, links: Collection[int]) -> None:
+        """Have what needs some links take other paths from now on, and what did not any more its usual one."""
+
+    def give_up(self, links: Collection[int]) -> None:
+        """Take note that some links are down for good, and no others."""
 
     def bound(self, placement: Any) -> Bound:
         """Return lower bounds on the time of a play."""

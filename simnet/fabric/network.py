@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simnet.errors import InputError
 from simnet.fabric.loss import path_loss
 from simnet.protocols import FlowProtocol
 from simnet.topology import Router, Topology
 
-__all__ = ["INSIDE_KINDS", "Network", "Route"]
+__all__ = ["INSIDE_KINDS", "Condition", "Network", "Route"]
 
 INSIDE_KINDS = frozenset({"pcie", "nvlink", "upi"})
 """Links inside a host: no packet headers, no protocol stack."""
@@ -58,6 +60,20 @@ class Route:
     round_trip_s: float = 0.0
 
 
+@dataclass(frozen=True)
+class Condition:
+    """What of a network is not as its topology says, as far as routes depend on it.
+
+    Attributes
+    ----------
+    avoided : links that are known to be down
+    loss : share of packets lost by link, where it is another than that of the topology
+    """
+
+    avoided: frozenset[int] = frozenset()
+    loss: frozenset[tuple[int, float]] = frozenset()
+
+
 class Network:
     """Resources and routes of a topology under a protocol.
 
@@ -67,6 +83,13 @@ class Network:
     protocol : FlowProtocol
     seed : int
         For the choice between equally short paths.
+
+    Attributes
+    ----------
+    condition : Condition
+        As it is now. Routes are those of now; what does not use a link that is down keeps its path.
+    lost : frozenset of int
+        Links that are down for good.
     """
 
     def __init__(self, topology: Topology, protocol: FlowProtocol, seed: int = 0) -> None:
@@ -75,11 +98,19 @@ class Network:
         self.seed = seed
         self.compiled = topology.compiled
         self._router = Router(topology, seed)
+        self._detours: dict[frozenset[int], Router] = {}
+        self._cuts: dict[tuple[frozenset[int], int, int], bool] = {}
+        self.condition = Condition()
+        self.lost: frozenset[int] = frozenset()
         self._routes: dict[tuple[int, int], Route] = {}
         self._link_counts: dict[tuple[int, int], int] = {}
+        self._of_condition = {self.condition: (self._routes, self._link_counts)}
+        self._link_loss = self.compiled.link_loss_probability
         self._connections: dict[tuple[int, int], int] = {}
         self._open_on: dict[int, int] = {}
-        self._loses = bool((self.compiled.link_loss_probability > 0.0).any())
+        self._loses = bool((self._link_loss > 0.0).any())
+        outside = self.compiled.host_of_node < 0
+        self._hosts_forward = not (outside & np.array([kind == "switch" for kind in self.compiled.node_kind])).any()
         # As lists: routes are found one by one, and numpy's numbers are slow one by one.
         self._framed = [kind not in INSIDE_KINDS for kind in self.compiled.link_kind]
         self._latency_s: list[float] = self.compiled.link_latency.tolist()
@@ -113,6 +144,28 @@ class Network:
             found = self._routes[source, target] = self._find(source, target)
         return found
 
+    def change(self, condition: Condition) -> None:
+        """Let the network be in another condition; earlier ones are remembered."""
+        self.condition = condition
+        self._routes, self._link_counts = self._of_condition.setdefault(condition, ({}, {}))
+        self._link_loss = self.compiled.link_loss_probability.copy()
+        for link, share in condition.loss:
+            self._link_loss[link] = share
+        self._loses = bool((self._link_loss > 0.0).any())
+
+    @property
+    def was_rerouted(self) -> bool:
+        """Whether there ever were other routes than the usual ones."""
+        return any(condition.avoided for condition in self._of_condition)
+
+    def is_cut(self, source: int, target: int, links: frozenset[int]) -> bool:
+        """Tell whether nothing gets from one node to another without some links."""
+        key = links, source, target
+        if key not in self._cuts:
+            usual = self._router.path(source, target, self._flow_key(source, target))
+            self._cuts[key] = not links.isdisjoint(usual) and not self._detour(usual, source, target, links)
+        return self._cuts[key]
+
     def links_between(self, source: int, target: int) -> tuple[int, ...]:
         """Return the links of a route, in order."""
         return self.route(source, target).resources[: self._link_counts[source, target]]
@@ -121,9 +174,18 @@ class Network:
         """Return the resource that all sending, or all receiving, of a host shares; None if nothing limits it."""
         return self._host_resources.get((host, "send stack" if sends else "receive stack"))
 
+    def resources_of(self, host: int) -> tuple[int, ...]:
+        """Return the resources that a host has besides its links."""
+        return tuple(resource for (owner, _), resource in self._host_resources.items() if owner == host)
+
     def all_paths(self, source: int, target: int) -> tuple[tuple[int, ...], ...]:
-        """Return the links of the equally short ways from one node to another: those that 256 flows would take."""
-        return tuple(sorted({self._router.path(source, target, key) for key in range(256)}))
+        """Return the links of the equally short ways from one node to another: those that 256 flows would take.
+
+        Where all of them are known to be down, there is only the way around.
+        """
+        usual = {self._router.path(source, target, key) for key in range(256)}
+        left = {path for path in usual if self.condition.avoided.isdisjoint(path)}
+        return tuple(sorted(left)) or (self.links_between(source, target),)
 
     def connection(self, source: int, target: int) -> int:
         """Return the number of the connection from one node to another, from 0 on; it counts as open from now on."""
@@ -168,9 +230,40 @@ class Network:
         resources = () if memory is None else (memory,)
         return Route(resources, (False,) * len(resources), (1.0,) * len(resources), 0.0, 0.0, False, 0.0)
 
+    def _flow_key(self, source: int, target: int) -> int:
+        return source * len(self.compiled.node_names) + target
+
+    def _path(self, source: int, target: int) -> tuple[int, ...]:
+        """Return the links from one node to another: the usual ones, others where these are down, if there are any."""
+        usual = self._router.path(source, target, self._flow_key(source, target))
+        if self.condition.avoided.isdisjoint(usual):
+            return usual
+        return self._detour(usual, source, target, self.condition.avoided) or usual
+
+    def _detour(self, usual: Sequence[int], source: int, target: int, without: frozenset[int]) -> tuple[int, ...]:
+        """Return the way around some links; empty where there is none.
+
+        Other hosts do not forward, unless that is how the cluster is connected.
+        """
+        router = self._detours.get(without)
+        if router is None:
+            router = self._detours[without] = Router(self.topology, self.seed, without)
+        try:
+            found = router.path(source, target, self._flow_key(source, target))
+        except InputError:
+            return ()
+        return found if self._hosts_forward or self._passes_hosts(usual) or not self._passes_hosts(found) else ()
+
+    def _passes_hosts(self, path: Sequence[int]) -> bool:
+        """Tell whether a path goes through hosts that are at none of its ends."""
+        compiled = self.compiled
+        hosts = compiled.host_of_node[compiled.link_target[list(path)]]
+        ends = (int(compiled.host_of_node[compiled.link_source[path[0]]]), int(hosts[-1]), -1)
+        return any(host not in ends for host in hosts.tolist())
+
     def _find(self, source: int, target: int) -> Route:
         compiled, protocol = self.compiled, self.protocol
-        links = self._router.path(source, target, source * len(compiled.node_names) + target)
+        links = self._path(source, target)
         framed = [self._framed[link] for link in links]
         self._link_counts[source, target] = len(links)
         remote = any(framed)
@@ -201,7 +294,7 @@ class Network:
             ]
             stacks = min([protocol.connection_cap_bytes_per_s, *inside])
             slowest = max(packet / min(rates), protocol.payload_bytes / stacks)
-            loss = path_loss(compiled.link_loss_probability[list(links)]) if self._loses else 0.0
+            loss = path_loss(self._link_loss[list(links)]) if self._loses else 0.0
         opening_s = protocol.transport.connections_per_pair * protocol.connection_setup_s
         setup = opening_s + protocol.connection_setup_round_trips * 2.0 * latency if remote else 0.0
         return Route(

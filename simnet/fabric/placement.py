@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from simnet.fabric.behaviour import describe_behaviour, describe_connections, idle_of_each
 from simnet.fabric.kernels.losses import RELIABLE
 from simnet.fabric.kernels.tables import DEPENDENCY, EDGE, GATE, HOP, OPERATION, Table
-from simnet.fabric.network import Network
+from simnet.fabric.network import Condition, Network
 from simnet.protocols import lead_time_s, wire_bytes
 from simnet.traffic.schedule import Kind, Schedule, Until
 
@@ -36,6 +36,8 @@ class Placement:
     operations, dependencies, outgoing, behind_gate, hops, gates : tables of the kernel, counted from 0
     setup_s : time to open the connection of each operation, shape (operations,) [s]
     wire_factor : bytes on the wire for a byte of payload, shape (operations,)
+    condition : of the network, when it was laid out
+    weight, deadline_s : of its flows, as they were asked for
     """
 
     schedule: Schedule
@@ -48,6 +50,16 @@ class Placement:
     gates: Table
     setup_s: NDArray[np.float64]
     wire_factor: NDArray[np.float64]
+    condition: Condition
+    weight: float | NDArray[np.float64]
+    deadline_s: float | NDArray[np.float64]
+
+    @cached_property
+    def paths(self) -> list[tuple[int, ...]]:
+        """The resources that each operation uses, in order."""
+        resources: list[int] = self.hops["resource"].tolist()
+        first, count = self.operations["first_hop"].tolist(), self.operations["hops"].tolist()
+        return [tuple(resources[at : at + hops]) for at, hops in zip(first, count, strict=True)]
 
     @cached_property
     def used_resources(self) -> NDArray[np.int64]:
@@ -226,6 +238,9 @@ def place(
         gates=gates,
         setup_s=setup,
         wire_factor=np.where(remote, wire_factor, 1.0),
+        condition=network.condition,
+        weight=weight,
+        deadline_s=deadline_s,
     )
 
 

@@ -48,10 +48,10 @@ class Play:
         From the submission until each rank is complete, NaN before; exact, as it never passed through the SimPy clock.
     lost_bytes : float
         Payload that was lost, and not sent again, when it is over [bytes].
-    number, begun, rows, rerouted, rank_events
+    number, begun, rows, laid_out, rerouted, rank_events
         Of the fabric: which of its plays it is, when it was submitted on the fabric's clock, its rows in the kernel's
-        tables, empty while it has none, the first hop and the resources of operations that were rerouted, and the
-        events of ranks that somebody waits for.
+        tables, empty while it has none, how it is laid out now, the first hop and the resources of operations that
+        were rerouted, and the events of ranks that somebody waits for.
     """
 
     def __init__(self, fabric: PlayingFabric, name: str, placement: Placement, number: int, begun: float) -> None:
@@ -65,6 +65,7 @@ class Play:
         self.rows: dict[str, int] = {}
         self.number = number
         self.begun = begun
+        self.laid_out = placement
         self.rerouted: dict[int, tuple[int, NDArray[np.int64]]] = {}
         self.rank_events: dict[int, Alarm] = {}
 

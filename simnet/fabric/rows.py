@@ -185,6 +185,15 @@ class Rows:
         for slots in self._slots.values():
             slots.reset()
 
+    def prepare_losses(self, placement: Placement, first: int) -> None:
+        """Have the operations of a placement, whose rows begin at `first`, draw what they lose from now on."""
+        connections = int(placement.operations["connection"].max(initial=-1)) + 1
+        self.tables = enlarge(self.tables, connections=connections)
+        operations = self.tables.operations[first : first + len(placement.operations)]
+        draws = random_stream(self._network.seed, "stalls", int(operations["stamp"][0]) // 2, "later")
+        states = draws.integers(1, DRAWS, len(operations))
+        operations["random"] = np.where(operations["random"] == 0, states, operations["random"])
+
     def make_room_for_events(self) -> None:
         """Make room for at least twice as many events."""
         self.tables = enlarge_events(self.tables)

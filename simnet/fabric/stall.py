@@ -37,11 +37,18 @@ def describe_stall(tables: Tables, plays: Sequence[Play], resource_names: Sequen
         operations = tables.operations[rows]
         stuck = rows[(operations["state"] == RUNNING) & operations["active"] & (operations["rate"] == 0.0)]
         waiting = rows[operations["state"] == WAITING]
+        sent = rows[operations["is_elsewhere"] & (operations["arrived"] < operations["drained"])]
         reasons = [_without_rate(tables, row, resource_names, base_s) for row in stuck.tolist()]
+        reasons += [
+            f"{_ranks(tables, row)} has left, but its packets do not get through: it began at "
+            f"{base_s + tables.operations['began'][row]:.9g} s"
+            for row in sent.tolist()[:_MOST]
+        ]
         reasons += [_without_token(tables, row, base_s) for row in waiting.tolist()[:_MOST]]
         lines += [f"    {reason}" for reason in reasons[:_MOST]]
-        if len(stuck) + len(waiting) > _MOST:
-            lines.append(f"    ... and {len(stuck) + len(waiting) - _MOST} more")
+        many = len(stuck) + len(sent) + len(waiting)
+        if many > _MOST:
+            lines.append(f"    ... and {many - _MOST} more")
     return "\n".join(lines)
 
 

@@ -11,12 +11,14 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from simnet.errors import InputError, KeyPath, Problem
+from simnet.fabric.faults import NetworkFault
 from simnet.fabric.packet.settings import PacketSettings
 from simnet.fabric.settings import EngineSettings
 from simnet.protocols import FlowProtocol
 from simnet.scenario.build import build_background, build_packet, build_protocol, build_run, build_topology
 from simnet.scenario.combinations import combination_problems
 from simnet.scenario.document import Document, python_document
+from simnet.scenario.faults import build_faults
 from simnet.scenario.jobs import PlacedJob, build_dataset, fit_to_workload, place_job
 from simnet.scenario.locate import find_file
 from simnet.scenario.models import ScenarioSpec
@@ -155,6 +157,7 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
             taken |= frozenset(job.nodes.tolist())
         jobs.append(job)
     background = attempt(("background",), lambda: _background(right, topology))
+    faults = attempt(("faults",), lambda: _faults(right, topology))
     packet = attempt((), lambda: _packet(right, protocol))
     spec, placed = parts.spec, [job for job in jobs if job is not None]
     if problems or spec is None or topology is None or protocol is None or run is None or len(placed) < len(jobs):
@@ -168,6 +171,7 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
         jobs=tuple(job.settings for job in placed),
         nodes=tuple(job.nodes for job in placed),
         background=background,
+        faults=faults or (),
         packet=packet,
         reduce_s_per_byte=1.0 / spec.reduction_rate,
         run=run,
@@ -180,6 +184,10 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
 
 def _background(right: Any, topology: Topology | None) -> BackgroundSettings | None:
     return build_background(right.background, topology) if right.background is not None else None
+
+
+def _faults(right: Any, topology: Topology | None) -> tuple[NetworkFault, ...]:
+    return build_faults(right.faults, topology) if right.faults is not None and topology is not None else ()
 
 
 def _packet(right: Any, protocol: FlowProtocol | None) -> PacketSettings | None:

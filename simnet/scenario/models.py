@@ -1,7 +1,7 @@
 """The scenario: every key, its type, its default and what it means.
 
 This is the single source for validation, for ``simnet schema`` and for the documentation; the sections of a job are in
-`simnet.scenario.job_models`. Key names are the contract.
+`simnet.scenario.job_models`, faults in `simnet.scenario.fault_models`. Key names are the contract.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from simnet.fabric.packet.settings import DEFAULT_PACKETS
+from simnet.scenario.fault_models import FaultSpec
 from simnet.scenario.fields import Flag, Name, Quantity, Real, Whole, Word
 from simnet.scenario.job_models import MOST_ITERATIONS, DatasetSpec, JobSpec, TrainingSpec, WorkloadSpec
 from simnet.scenario.protocol_models import ProtocolSpec
@@ -134,6 +135,9 @@ class ScenarioSpec(Section):
         None, description="Several jobs at once on the same links, in the place of workload, training and dataset."
     )
     background: BackgroundSpec | None = Field(None, description="Traffic of others on the same links.")
+    faults: tuple[FaultSpec, ...] | None = Field(
+        None, description="What goes wrong, and when: a list, {kind: {option: value}} each."
+    )
     reduction_rate: Annotated[float, Quantity("bandwidth", positive=True, limit=True)] = Field(
         math.inf, description="Rate at which a receiver adds what it gets to what it has; unlimited takes no time."
     )

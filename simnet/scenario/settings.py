@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simnet.fabric.faults import NetworkFault
 from simnet.fabric.packet.settings import PacketSettings
 from simnet.fabric.settings import EngineSettings
 from simnet.protocols import FlowProtocol, mismatch
@@ -34,6 +35,8 @@ class Scenario:
     nodes : tuple of ndarray, shape (workers,) each
         Node index of each worker of each job.
     background : BackgroundSettings or None
+    faults : tuple
+        What goes wrong, and when.
     packet : PacketSettings or None
         None at flow level.
     reduce_s_per_byte : float
@@ -56,6 +59,7 @@ class Scenario:
     jobs: tuple[JobSettings, ...]
     nodes: tuple[NDArray[np.int64], ...]
     background: BackgroundSettings | None
+    faults: tuple[NetworkFault, ...]
     packet: PacketSettings | None
     reduce_s_per_byte: float
     run: RunSettings

@@ -7,7 +7,7 @@ of links the one through fewer of them is shorter. Sums and comparisons of plain
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,20 +52,24 @@ class Links:
     Parameters
     ----------
     arrays : CompiledTopology
+    without : collection of int
+        Links that no path takes.
 
     Attributes
     ----------
+    kept : links that paths may take, in order
     source, target : node indices, per link
-    out, into : links from and to each node
+    out, into : links from and to each node, of those that paths may take
     passed : what passing through each node adds to a distance
     """
 
-    def __init__(self, arrays: CompiledTopology) -> None:
-        links, nodes = np.arange(len(arrays.link_kind)), len(arrays.node_kind)
+    def __init__(self, arrays: CompiledTopology, without: Collection[int] = ()) -> None:
+        kept, nodes = np.delete(np.arange(len(arrays.link_kind)), list(without)), len(arrays.node_kind)
+        self.kept: NDArray[np.int64] = kept
         self.source: list[int] = arrays.link_source.tolist()
         self.target: list[int] = arrays.link_target.tolist()
-        self.out = LinksByNode(links, arrays.link_source, nodes)
-        self.into = LinksByNode(links, arrays.link_target, nodes)
+        self.out = LinksByNode(kept, arrays.link_source[kept], nodes)
+        self.into = LinksByNode(kept, arrays.link_target[kept], nodes)
         self.passed = [int(kind in ("gpu", "host", "storage")) for kind in arrays.node_kind]
 
 
@@ -82,7 +86,7 @@ class TransitNetwork:
 
     def __init__(self, transit: NDArray[np.bool_], links: Links) -> None:
         source, target = np.array(links.source, dtype=np.int64), np.array(links.target, dtype=np.int64)
-        between = np.flatnonzero(transit[source] & transit[target])
+        between = links.kept[transit[source[links.kept]] & transit[target[links.kept]]]
         self.size = int(transit.sum())
         self.links = links
         self.out = LinksByNode(between, source[between], len(transit))

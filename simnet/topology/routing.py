@@ -18,7 +18,7 @@ table, made when first needed, and a host with one attachment needs none of its 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 
@@ -82,6 +82,8 @@ class Router:
     topology : Topology
     seed : int
         Of the choice between equal paths.
+    without : collection of int
+        Links that no path takes, as they are down.
 
     Examples
     --------
@@ -92,12 +94,12 @@ class Router:
     ['host0->switch', 'switch->host2']
     """
 
-    def __init__(self, topology: Topology, seed: int = 0) -> None:
+    def __init__(self, topology: Topology, seed: int = 0, without: Collection[int] = ()) -> None:
         self.topology = topology
         self.seed = seed
         self._mixed_seed = _mix(seed)
         arrays = topology.compiled
-        links = Links(arrays)
+        links = Links(arrays, without)
         kinds = np.array(arrays.node_kind, dtype=object)
         ends = np.isin(kinds, ("gpu", "storage"))
         alone = np.arange(len(kinds))
@@ -110,8 +112,8 @@ class Router:
         )
         self._ends_only: list[bool] = ends.tolist()
         self._steps: dict[int, _Step] = {}
-        self._only_exit = _single_links(arrays.link_source, arrays.link_target, machine, switches)
-        self._only_entry = _single_links(arrays.link_target, arrays.link_source, machine, switches)
+        self._only_exit = _single_links(links.kept, arrays.link_source, arrays.link_target, machine, switches)
+        self._only_entry = _single_links(links.kept, arrays.link_target, arrays.link_source, machine, switches)
         self._exit_list: list[int] = self._only_exit.tolist()
         self._entry_list: list[int] = self._only_entry.tolist()
         self._links = links
@@ -198,13 +200,17 @@ class Router:
 
 
 def _single_links(
-    near: NDArray[np.int64], far: NDArray[np.int64], machine: NDArray[np.int64], switches: NDArray[np.bool_]
+    kept: NDArray[np.int64],
+    near: NDArray[np.int64],
+    far: NDArray[np.int64],
+    machine: NDArray[np.int64],
+    switches: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
     """Find, for each node that is a machine of its own, its only link if that leads to a switch; -1 for others."""
     count = len(machine)
     link = np.full(count, -1, dtype=np.int64)
-    link[near] = np.arange(len(near))
-    fits = (np.bincount(machine, minlength=count)[machine] == 1) & (np.bincount(near, minlength=count) == 1)
+    link[near[kept]] = kept
+    fits = (np.bincount(machine, minlength=count)[machine] == 1) & (np.bincount(near[kept], minlength=count) == 1)
     fits[fits] = switches[far[link[fits]]]
     return np.where(fits, link, -1)
 

@@ -231,9 +231,9 @@ def cancel(tables: Tables, first_operation: int, operations: int) -> None:
     clock = tables.clock[0]
     for row in range(first_operation, first_operation + operations):
         operation = tables.operations[row]
-        if operation.active:
+        if operation.active and not operation.is_elsewhere:
             release_path(tables, row)
-            operation.active = False
+        operation.active = False
         if operation.is_flow:
             for firing in range(operation.delivered, operation.fired):
                 lost = firing_bytes_of(tables, row, firing)

@@ -117,6 +117,7 @@ def _start(tables: Tables, row: int) -> None:
     cost = tables.costs[operation.cost]
     overhead = cost.send + cost.send_per_byte * min(operation.firing_bytes, cost.pipeline_bytes) + operation.more_send
     if overhead > 0.0:
+        overhead += overhead * tables.servers[operation.server].slowed
         time = max(time, tables.servers[operation.server].free_at) + overhead
         tables.servers[operation.server].free_at = time
     time += operation.first_setup if firing == 0 else operation.each_setup
@@ -226,6 +227,7 @@ def _arrive(tables: Tables, row: int) -> None:
         work += cost.reduce_per_byte * size
     end = clock.now
     if work > 0.0:
+        work += work * tables.servers[operation.receive_server].slowed
         end = max(end, tables.servers[operation.receive_server].free_at) + work
         tables.servers[operation.receive_server].free_at = end
     # What costs nothing does not queue, but does not overtake what its own operation sent before.

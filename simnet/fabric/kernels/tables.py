@@ -192,7 +192,10 @@ GATE = record(  # a rank of a play
 
 PLAY = record(left=INT, is_watched=BOOL)  # ranks not yet complete
 
-SERVER = record(free_at=FLOAT)  # first in, first out: message overheads, and streams of calculations
+SERVER = record(  # first in, first out: message overheads, and streams of calculations
+    free_at=FLOAT,
+    slowed=FLOAT,  # by what share of it an overhead takes longer
+)
 
 DEVICE = record(active=INT, busy=FLOAT, busy_since=FLOAT)  # transfers under way, and time with at least one
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
 from simnet.fabric.network import Network
 from simnet.fabric.packet.kernels import controls
 from simnet.fabric.packet.kernels.senders import BEST_EFFORT, GO_BACK_N, SACK, SELECTIVE_REPEAT
-from simnet.fabric.packet.kernels.tables import CELL, NEVER, NOWHERE, PacketTables, enlarged
+from simnet.fabric.packet.kernels.tables import CELL, CLASSES, NEVER, NOWHERE, PacketTables, enlarged
 from simnet.fabric.packet.ports import PICOSECOND, Ports, payload_of
 from simnet.fabric.packet.settings import PacketSettings
 from simnet.protocols.congestion import CONTROLS, Control
@@ -85,6 +85,30 @@ class Connections:
             needed = int(connection["end"] - connection["acknowledged"]) + packets
             self._make_cells(row, min(needed, int(connection["room"])) + 2)
         return row
+
+    def reroute(self, row: int) -> bool:
+        """Have a connection take the paths of now; tell whether these are others than before."""
+        source, target = self.ends[row]
+        (path, hops), (back_path, back_hops) = self._path(source, target), self._path(target, source)
+        connection = self.tables.connections[row]
+        if connection["path"] == path and connection["back_path"] == back_path:
+            return False
+        port = int(self.tables.steps["port"][path])
+        if port != connection["port"]:
+            self._leave_port(row)
+        found = {"port": port, "path": path, "hops": hops, "back_path": back_path, "back_hops": back_hops}
+        for name, value in found.items():
+            connection[name] = value
+        if self._network.protocol.transport.spraying:
+            self._describe_routes(row, source, target)
+        return True
+
+    def uses(self, row: int, ports: Collection[int]) -> bool:
+        """Tell whether a connection has one of some ports on one of its paths."""
+        connection, steps = self.tables.connections[row], self.tables.steps["port"]
+        there = steps[connection["path"] : connection["path"] + connection["hops"]]
+        back = steps[connection["back_path"] : connection["back_path"] + connection["back_hops"]]
+        return not set(ports).isdisjoint(there.tolist() + back.tolist())
 
     def missing(self, row: int, first: int, end: int) -> int:
         """Return how many packets from `first` up to and without `end` have not come, where order does not matter."""
@@ -191,6 +215,24 @@ class Connections:
             if hasattr(control, field):
                 setattr(control, field, getattr(transport, field, getattr(control, field)))
                 connection[field] = getattr(control, field)
+
+    def _leave_port(self, row: int) -> None:
+        """Have a connection that waits for its turn at its port not wait there any more."""
+        connections = self.tables.connections
+        connection = connections[row]
+        if not connection["is_ready"]:
+            return
+        queue = self.tables.queues[int(connection["port"]) * CLASSES + int(connection["traffic_class"])]
+        waiting = []
+        following = int(queue["first_ready"])
+        while following != NOWHERE:
+            waiting.append(following)
+            following = int(connections["next_ready"][following])
+        waiting.remove(row)
+        connections["next_ready"][waiting] = [*waiting[1:], NOWHERE] if waiting else []
+        queue["first_ready"] = waiting[0] if waiting else NOWHERE
+        queue["last_ready"] = waiting[-1] if waiting else NOWHERE
+        connection["is_ready"] = False
 
     def _describe_routes(self, row: int, source: int, target: int) -> None:
         """Let a connection take all equally short paths in turn."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.kernels.compiled import compile_once
 from simnet.fabric.messages import TakeMessages
-from simnet.fabric.network import Network
+from simnet.fabric.network import Condition, Network
 from simnet.fabric.packet.kernels import engine, tables
+from simnet.fabric.packet.kernels.ports import look_at
 from simnet.fabric.packet.kernels.receivers import ACKNOWLEDGEMENT
 from simnet.fabric.packet.kernels.tables import LEVELS
 from simnet.fabric.packet.player import PacketPlayer
 from simnet.fabric.packet.ports import PICOSECOND
 from simnet.fabric.packet.settings import DEFAULT_PACKETS, PacketSettings
 from simnet.fabric.packet.wire import Wire
-from simnet.fabric.play import Play
 from simnet.fabric.settings import DEFAULT_ENGINE, EngineSettings
 from simnet.protocols import FlowProtocol
 from simnet.protocols.congestion import Control
@@ -96,6 +96,8 @@ class PacketFabric(FluidFabric):
     controls, rules : mapping, optional
         Congestion controls, and rules of transports, that do not come with simnet, by the names that
         `Transport.congestion_control` and `Transport.reliability` have for them.
+    slow_hosts : collection of int
+        Hosts whose protocol stacks may be slower than usual for a while.
     """
 
     def __init__(
@@ -110,19 +112,33 @@ class PacketFabric(FluidFabric):
         seed: int = 0,
         controls: Mapping[str, type[Control]] | None = None,
         rules: Mapping[str, type[Rules]] | None = None,
+        slow_hosts: Collection[int] = (),
     ) -> None:
-        self._wire = Wire(network, settings, seed, controls, rules)
-        player = PacketPlayer(network, reduce_s_per_byte, engine, record, self._wire)
-        super().__init__(env, network, reduce_s_per_byte, engine, record, player)
-
-    def cancel(self, play: Play) -> None:
-        """Refuse: packets that are on their way cannot be called back yet."""
-        raise ValueError(f"{play.name} cannot be cancelled at packet level")
+        self._wire = Wire(network, settings, seed, controls, rules, slow_hosts)
+        self._player = PacketPlayer(network, reduce_s_per_byte, engine, record, self._wire)
+        super().__init__(env, network, reduce_s_per_byte, engine, record, self._player)
 
     def set_capacity(self, resource: int, bytes_per_s: float) -> None:
-        """Refuse: the rate of a port does not change yet."""
-        name = self.network.resource_names[resource]
-        raise ValueError(f"{name} cannot have {bytes_per_s} bytes/s from now on at packet level")
+        """Change the capacity of a resource from now on; a link without any loses all that is on it, and comes to it.
+
+        A packet that is leaving goes on as it began.
+        """
+        super().set_capacity(resource, bytes_per_s)
+        self._player.catch_up()
+        self._wire.set_capacity(resource, bytes_per_s)
+
+    def set_loss(self, loss: Mapping[int, float]) -> None:
+        """Have links lose other shares of packets than they usually do, from now on; see `FluidFabric.set_loss`."""
+        self._catch_up()
+        self._player.catch_up()
+        self._wire.set_loss(loss)
+        self._wake_now()
+
+    def _change(self, condition: Condition) -> None:
+        """Let the network be in another condition; packets under way keep their paths."""
+        super()._change(condition)
+        self._player.catch_up()
+        self._wire.reroute()
 
     def connection_counts(self) -> dict[str, Any]:
         """Return what has become of each connection, by column: nodes, packets, bytes, window and pace."""
@@ -161,8 +177,9 @@ def send_a_packet() -> None:
     build.send(0, 1, width=0, fixed_bytes=1.0)
     fabric.play(fabric.place(build.schedule(), hosts.compiled.rank_nodes), "warm-up")
     fabric.env.run()
-    # What only happens where packets are lost, on a connection and a message that are over.
+    # What only happens where packets are lost or links change, on a connection and a message that are over.
     state = fabric._wire.tables
+    look_at(state, 0, fabric._wire.now)
     engine.send_back(state, 0, ACKNOWLEDGEMENT, 0, 0)
     engine.go_back(state, 0, 0)
     engine.send_again(state, 0, 1)

@@ -22,6 +22,8 @@ from simnet.fabric.settings import EngineSettings
 __all__ = ["PacketPlayer"]
 
 _FAR = 1 << 62
+_LOOK_S = 1.0
+"""How often it is looked whether there is any hope, where links are down for good [s]."""
 
 
 class PacketPlayer(EventPlayer):
@@ -63,6 +65,21 @@ class PacketPlayer(EventPlayer):
                 int(placement.nodes[ops.target[row]]),
             )
 
+    def cancel(self, play: Play) -> None:
+        """End a play where it stands; packets of it that are on their way go on to nobody."""
+        first = play.rows["operations"]
+        self.catch_up()
+        self._wire.forget(range(first, first + len(play.placement.operations)))
+        super().cancel(play)
+
+    def catch_up(self) -> None:
+        """Bring the clock of the wire to now; nothing happens on it before."""
+        self._wire.wait_until(self._origin + round(self.now / PICOSECOND))
+
+    def waiting_pairs(self) -> set[tuple[int, int]]:
+        """Return between which nodes a flow stands still, or packets are under way."""
+        return super().waiting_pairs() | self._wire.waiting_pairs()
+
     def rest(self, passed_s: float) -> None:
         """Set the clock to 0, as nothing plays; the wire's clock goes on."""
         self._wire.run(self._origin + round(passed_s / PICOSECOND))
@@ -80,7 +97,11 @@ class PacketPlayer(EventPlayer):
                 continue
             if why != events.QUIET or wire_at >= until:
                 return why
+            if until == math.inf and self._is_hopeless():
+                return why
             limit = min(until, events.next_instant(self.tables))
+            if self._network.lost:
+                limit = min(limit, wire_at + _LOOK_S)
             last = self._origin + (math.ceil(limit / PICOSECOND) - 1 if limit < math.inf else _FAR - self._origin)
             for told in self._wire.run(max(last, on_wire)):
                 self.now = max(self.now, (self._wire.now - self._origin) * PICOSECOND)
@@ -109,6 +130,11 @@ class PacketPlayer(EventPlayer):
         busy[self._wire.ports.resources] += (table["busy"] + table["carry"] / table["bytes_per_s"]) * PICOSECOND
         return busy
 
+    def _is_hopeless(self) -> bool:
+        """Tell whether all that is under way is tried again and again on links that are down for good."""
+        lost, cut = self._network.lost, self._network.is_cut
+        return bool(lost) and all(cut(source, target, lost) for source, target in self._wire.waiting_pairs())
+
     def _inside_s(self, row: int) -> float:
         """Return what of the latency of a route is not on the wire, but inside of hosts [s]."""
         source, target = self._nodes[row]
@@ -121,9 +147,8 @@ class PacketPlayer(EventPlayer):
         clock = self.tables.clock
         rows = self.tables.begun["row"][: int(clock["begun"][0])].tolist()
         clock["begun"] = 0
-        now = self._origin + round(self.now / PICOSECOND)
+        self.catch_up()
         for row in rows:
             source, target = self._nodes[row]
-            self._wire.wait_until(now)
             operation = self.tables.operations[row]
             self._wire.start(row, source, target, float(operation["firing_bytes"]), float(operation["cap"]))

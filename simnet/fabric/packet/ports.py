@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,7 +45,9 @@ class Ports:
     is_stack: NDArray[np.bool_]
 
 
-def lay_out(network: Network, settings: PacketSettings, seed: int, **rows: int) -> tuple[Ports, PacketTables]:
+def lay_out(
+    network: Network, settings: PacketSettings, seed: int, slow_hosts: Collection[int] = (), **rows: int
+) -> tuple[Ports, PacketTables]:
     """Return the ports of a network, and tables that describe them and its nodes.
 
     Parameters
@@ -54,6 +56,8 @@ def lay_out(network: Network, settings: PacketSettings, seed: int, **rows: int) 
     settings : PacketSettings
     seed : int
         Of losses and marks.
+    slow_hosts : collection of int
+        Hosts whose protocol stacks may be slower than usual for a while.
     **rows : int
         Of the tables for what comes and goes; see `make_packet_tables`.
     """
@@ -61,7 +65,7 @@ def lay_out(network: Network, settings: PacketSettings, seed: int, **rows: int) 
     links = [link for link, kind in enumerate(compiled.link_kind) if kind not in INSIDE_KINDS]
     source = {link: int(compiled.link_source[link]) for link in links}
     target = {link: int(compiled.link_target[link]) for link in links}
-    for host, resource in _slow_stacks(network, links):
+    for host, resource in _slow_stacks(network, links, slow_hosts):
         source[resource] = target[resource] = host
     # The ports of a node stand together.
     resources = np.array(sorted(source, key=lambda resource: (source[resource], resource)), dtype=np.int64)
@@ -92,8 +96,8 @@ def lay_out(network: Network, settings: PacketSettings, seed: int, **rows: int) 
     return ports, tables
 
 
-def _slow_stacks(network: Network, links: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the protocol stacks that are slower than the links of their host, as hosts and resources."""
+def _slow_stacks(network: Network, links: Sequence[int], slow_hosts: Collection[int]) -> list[tuple[int, int]]:
+    """Return the protocol stacks that are, or may be, slower than the links of their host, as hosts and resources."""
     compiled, found = network.compiled, []
     for sends, ends in ((True, compiled.link_source), (False, compiled.link_target)):
         line = np.zeros(len(compiled.node_names))
@@ -103,7 +107,7 @@ def _slow_stacks(network: Network, links: Sequence[int]) -> list[tuple[int, int]
                 line[host] += compiled.link_bandwidth[link]
         for host in np.flatnonzero(line > 0).tolist():
             stack = network.stack_of(host, sends=sends)
-            if stack is not None and network.capacity[stack] < line[host]:
+            if stack is not None and (network.capacity[stack] < line[host] or host in slow_hosts):
                 found.append((host, stack))
     return found
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from simnet.errors import StalledError
 from simnet.fabric.network import Network
 from simnet.fabric.packet.connections import Connections
 from simnet.fabric.packet.deadlock import find_deadlock
 from simnet.fabric.packet.kernels import engine
-from simnet.fabric.packet.kernels.packets import give_back
+from simnet.fabric.packet.kernels.packets import ARRIVAL, give_back
+from simnet.fabric.packet.kernels.ports import look_at
 from simnet.fabric.packet.kernels.receivers import DATA
 from simnet.fabric.packet.kernels.tables import NOWHERE, PacketTables
 from simnet.fabric.packet.own_control import tell
@@ -83,6 +87,8 @@ class Wire:
         Of losses and marks.
     own_controls, own_rules : mapping
         Congestion controls and rules of transports that do not come with simnet, by name.
+    slow_hosts : collection of int
+        Hosts whose protocol stacks may be slower than usual for a while.
     """
 
     def __init__(
@@ -92,12 +98,16 @@ class Wire:
         seed: int,
         own_controls: Mapping[str, type[Control]] | None = None,
         own_rules: Mapping[str, type[Rules]] | None = None,
+        slow_hosts: Collection[int] = (),
     ) -> None:
         self._network = network
         self._transport = network.protocol.transport
         self._rules_class = (own_rules or {}).get(self._transport.reliability) or RULES[self._transport.reliability]
         rows = {"packets": _PACKETS, "connections": _CONNECTIONS, "messages": _MESSAGES, "steps": _STEPS}
-        self.ports, tables = lay_out(network, settings, seed, **rows)
+        self.ports, tables = lay_out(network, settings, seed, slow_hosts, **rows)
+        self._line_rate: NDArray[np.int64] = tables.ports["bytes_per_s"].copy()
+        self._loss: NDArray[np.float64] = tables.ports["loss"].copy()
+        self._down: set[int] = set()
         self.connections = Connections(network, settings, self.ports, tables, own_controls or {})
         self._rules: dict[int, Rules] = {}
         self._parts: dict[int, _Part] = {}
@@ -147,6 +157,70 @@ class Wire:
             pace /= parts
         for _ in range(parts):
             self._start_part(name, source, target, size_bytes / parts, pace)
+
+    def waiting_pairs(self) -> set[tuple[int, int]]:
+        """Return the nodes between which messages are under way."""
+        connection, ends = self.tables.messages["connection"], self.connections.ends
+        return {ends[int(connection[message])] for message, part in self._parts.items() if part.name != NOWHERE}
+
+    def forget(self, names: Collection[int]) -> None:
+        """Send no more of some messages, and tell nothing of them any more; what was sent goes on to nobody."""
+        self._told = [told for told in self._told if told.message not in names]
+        for name in names:
+            self._open_parts.pop(name, None)
+        for message, part in list(self._parts.items()):
+            if part.name in names:
+                part.name = NOWHERE
+                self._cut_short(message)
+
+    def set_capacity(self, resource: int, bytes_per_s: float) -> None:
+        """Change the rate of a port, for packets that have not begun; without any it loses them, and those behind it.
+
+        Parameters
+        ----------
+        resource : int
+            A link or the protocol stack of a host; one that is inside of hosts is no port.
+        bytes_per_s : float
+        """
+        port = int(self.ports.of_resource[resource])
+        if port == NOWHERE:
+            return
+        look_at(self.tables, port, self.now)
+        if bytes_per_s > 0.0:
+            share = bytes_per_s / float(self._network.capacity[resource])
+            self.tables.ports["bytes_per_s"][port] = max(round(share * int(self._line_rate[port])), 1)
+            was_down = port in self._down
+            self._down.discard(port)
+            self.tables.ports["loss"][port] = self._loss[port]
+            if was_down:
+                rows = [row for row in range(len(self.connections)) if self.connections.uses(row, [port])]
+                self._try_again(rows)
+        elif port not in self._down:
+            self._down.add(port)
+            self.tables.ports["loss"][port] = 1.0
+            self._lose_under_way(port)
+
+    def set_loss(self, loss: Mapping[int, float]) -> None:
+        """Have links lose other shares of packets than they usually do; see `Fabric.set_loss`."""
+        links = np.flatnonzero(~self.ports.is_stack)
+        usual = self._network.compiled.link_loss_probability
+        for port, link in zip(links.tolist(), self.ports.resources[links].tolist(), strict=True):
+            share = loss.get(link, float(usual[link]))
+            if share != self._loss[port]:
+                look_at(self.tables, port, self.now)
+                self._loss[port] = share
+                self.tables.ports["loss"][port] = 1.0 if port in self._down else share
+
+    def reroute(self) -> None:
+        """Have connections take the paths of now; packets that are on their way keep theirs."""
+        for row in range(len(self.connections)):
+            look_at(self.tables, int(self.tables.connections["port"][row]), self.now)
+            was_dead = self.connections.uses(row, self._down)
+            if self.connections.reroute(row):
+                connection = self.tables.connections[row]
+                engine.set_window(self.tables, row, float(connection["window"]), float(connection["pace"]))
+                if was_dead:
+                    self._try_again([row])
 
     def run(self, until: int) -> list[WireEvent]:
         """Let time pass up to and including an instant, or to the first at which something becomes of a message."""
@@ -208,9 +282,47 @@ class Wire:
             self._happened(row)
         self._carry_out(row, self._rules[row].on_message(self._progress(message), self.now * PICOSECOND))
 
+    def _cut_short(self, message: int) -> None:
+        """Have a message that nobody waits for end with what was sent of it, unless others follow it."""
+        row = int(self.tables.messages["connection"][message])
+        if self._transport.reliability == "best_effort":
+            self._finish(message, self._lacking(message))
+            return
+        record, connection = self.tables.messages[message], self.tables.connections[row]
+        look_at(self.tables, int(connection["port"]), self.now)
+        if record["next"] != NOWHERE:
+            return
+        end = max(int(connection["highest"]), int(record["first"]))
+        if end < record["end"]:
+            record["end"] = connection["end"] = end
+            part = self._parts[message]
+            part.packets = end - int(record["first"])
+            part.payload_bytes = min(part.payload_bytes, part.packets * self.connections.payload_bytes)
+            if connection["expected"] >= end:
+                self._finish(message, 0.0)
+
+    def _lose_under_way(self, port: int) -> None:
+        """Lose the packets that are behind a port; frames of the link itself are not counted."""
+        packets = self.tables.packets
+        entries = self.tables.events["what"][: int(self.tables.clock["events"][0])]
+        rows = entries[(entries & 7) == ARRIVAL] >> 3
+        rows = rows[(packets["port"][rows] == port) & (packets["connection"][rows] != NOWHERE)]
+        rows = rows[~packets["is_lost"][rows]]
+        packets["is_lost"][rows] = True
+        self.tables.ports["lost"][port] += len(rows)
+
+    def _try_again(self, rows: Iterable[int]) -> None:
+        """Have connections whose messages are not made of packets, and that have no timers to speak of, go on."""
+        if math.isfinite(self._network.protocol.payload_bytes):
+            return
+        for row in rows:
+            acknowledged = int(self.tables.connections["acknowledged"][row])
+            if self.tables.connections["next"][row] > acknowledged:
+                engine.go_back(self.tables, row, acknowledged)
+
     def _sent(self, message: int) -> None:
         part = self._parts.get(message)
-        if part is None or part.has_left:
+        if part is None or part.has_left or part.name == NOWHERE:
             return
         part.has_left = True
         parts = self._open_parts.get(part.name)
@@ -234,6 +346,8 @@ class Wire:
         self.connections.arrived_bytes[row] += part.payload_bytes - lost_bytes
         self.connections.lost_bytes[row] += lost_bytes
         engine.end_message(self.tables, message)
+        if part.name == NOWHERE:
+            return
         parts = self._open_parts.get(part.name)
         if parts is not None:
             parts[1] -= 1
