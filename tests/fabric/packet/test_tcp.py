@@ -120,3 +120,36 @@ def test_a_window_that_is_not_used_does_not_grow():
         traffic.send(0, 1, 8 * PAYLOAD, at_s=number * 1e-3)
     traffic.finish()
     assert traffic.connections["window"].tolist() == [10.0]
+
+
+def with_losses(*which, packets=10, round_trip_s=100e-6):
+    """Send a first window of which the packets of some numbers are lost; return when it is over, and the traffic."""
+    traffic = Traffic(star_of(2, round_trip_s, RATE), lean("tcp-reno"))
+    traffic.send(0, 1, packets * PAYLOAD)
+    for number in range(packets):
+        traffic.lose(0, float(number in which))
+        traffic.run((number + 0.99) * FULL / RATE)
+    traffic.lose(0, 0.0)
+    return traffic.finish(1e-3), traffic
+
+
+def test_the_first_lost_packet_is_sent_again_whatever_is_under_way():
+    """RFC 6675, section 5, step 4.3: of ten packets 2, 3 and 4 arrive, five are taken to be under way, the window is 5.
+
+    The answer to the one that is sent again shows that those five are lost; without it only the timeout would help.
+    """
+    over_s, traffic = with_losses(0, 1, 5, 6, 7, 8, 9)
+    assert over_s < 10 * 100e-6
+    assert traffic.connections["timeouts"].tolist() == [0]
+
+
+def test_what_is_lost_comes_back_as_in_slow_start():
+    """RFC 6937, section 3: nine of ten are lost, and sent again in windows of 1, 2, 4 and the last 2, not 5 and 4.
+
+    The loss is known a round trip after the first window; then three round trips, and the way there.
+    """
+    over_s, traffic = with_losses(*range(9))
+    assert traffic.connections["timeouts"].tolist() == [0]
+    assert traffic.connections["retransmitted"].tolist() == [9]
+    rounds = (over_s - 10 * FULL / RATE) / (100e-6 + FULL / RATE)
+    assert rounds == pytest.approx(1 + 3 + 0.5, abs=0.15)

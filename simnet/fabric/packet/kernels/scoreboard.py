@@ -8,6 +8,8 @@ that has not is lost, once; what is lost again is found out by a timeout.
 
 from __future__ import annotations
 
+import math
+
 from simnet.fabric.kernels.compiled import called, inlined
 from simnet.fabric.packet.kernels import controls
 from simnet.fabric.packet.kernels.ports import catch_up
@@ -55,11 +57,14 @@ def learn(tables: PacketTables, packet_row: int) -> None:
     has_lost = _find_losses(tables, row)
     if has_lost and not is_recovering:
         connection.recovery_end = connection.next
+        connection.window_before = connection.window
+        connection.delivered_since = connection.sent_since = 0
         controls.on_loss(tables, row)
     if delivered > 0:
         is_fine = connection.has_timed_out or not (is_recovering or has_lost)
         connection.may_grow = is_fine and before < connection.limited_until
         controls.on_acknowledged(tables, row, delivered, packet.value)
+        _reduce(tables, row, delivered, connection.acknowledged > before and not has_lost)
     if connection.acknowledged == connection.highest:
         connection.timeout_at = NEVER
         connection.probe_at = NEVER
@@ -145,6 +150,31 @@ def _find_losses(tables: PacketTables, row: int) -> bool:
     return found
 
 
+@inlined
+def _reduce(tables: PacketTables, row: int, delivered: int, is_fine: bool) -> None:
+    """Say how many packets may be under way while loss is made good (RFC 6937, as Linux has it).
+
+    Above the new window, what arrives lets out its share of it. Below, which is where many were lost, it lets out as much
+    as has arrived, and one more where all goes well: slow start, not a burst of half a window. The first that is lost
+    is sent again at once, whatever is under way (RFC 6675, section 5, step 4.3).
+    """
+    connection = tables.connections[row]
+    if connection.rules != SACK:
+        return
+    if connection.has_timed_out or connection.acknowledged >= connection.recovery_end:
+        connection.reduced = 0.0
+        return
+    connection.delivered_since += delivered
+    room = connection.window - connection.in_flight
+    if room < 0.0:
+        share = connection.window / max(connection.window_before, 1.0)
+        more = math.ceil(share * connection.delivered_since) - connection.sent_since
+    else:
+        more = min(max(connection.delivered_since - connection.sent_since, delivered) + (1 if is_fine else 0), room)
+    least = 0.0 if connection.sent_since > 0 else 1.0
+    connection.reduced = connection.in_flight + max(float(more), least)
+
+
 @called
 def time_out(tables: PacketTables, row: int) -> None:
     """Nothing was heard for too long: probe the tail, or take all that is on its way to be lost."""
@@ -169,6 +199,7 @@ def time_out(tables: PacketTables, row: int) -> None:
         while connection.first_out != NOWHERE:
             to_lost(tables, row, connection.first_out)
         connection.has_timed_out = True
+        connection.reduced = 0.0
         connection.recovery_end = connection.next
         controls.on_timeout(tables, row)
         connection.timeout = min(2 * connection.timeout, connection.most_timeout)

@@ -50,7 +50,8 @@ def may_send(tables: PacketTables, row: int) -> bool:
     is_new = connection.next < min(connection.end, connection.acknowledged + connection.room)
     if connection.cells == 0:
         return is_new and connection.next - connection.acknowledged + 1 <= connection.window
-    return (is_new or connection.first_lost != NOWHERE) and connection.in_flight + 1 <= connection.window
+    most = connection.reduced if connection.reduced > 0.0 else connection.window
+    return (is_new or connection.first_lost != NOWHERE) and connection.in_flight + 1 <= most
 
 
 @called
@@ -146,6 +147,7 @@ def next_packet(tables: PacketTables, queue_row: int, start: int) -> int:
         connection.retransmitted += 1
     connection.highest = max(connection.highest, number + 1)
     connection.sent += 1
+    connection.sent_since += 1
     connection.sent_at = start
     connection.sent_bytes += packet.bytes
     controls.on_bytes(tables, connection_row, start)
