@@ -38,7 +38,7 @@ def test_defaults():
     training, run = scenario.job.training, scenario.run
     assert (scenario.name, scenario.fidelity, scenario.baseline_samples_per_s) == ("scenario", "flow", None)
     architecture = training.architecture
-    assert (training.workers, architecture.name, training.sync) == (16, "ring", "bsp")
+    assert (training.workers, architecture.name, training.sync.name) == (16, "ring", "bsp")
     assert architecture.options == {"channels": 1, "pipeline": 1, "order": "neighbours"}
     assert (training.overlap, training.jitter, training.gradient_element_bytes) == (True, None, 4.0)
     assert training.speed_factors == (1.0,) * 16

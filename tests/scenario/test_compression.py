@@ -70,7 +70,7 @@ def test_gradients_that_are_short_already(tmp_path):
 
 REFUSED = {
     *(("sparsify", name) for name, way in ARCHITECTURES.items() if way.gather is None and name != "parameter_server"),
-    *(("quantize", "in_network"), ("low_rank", "in_network"), ("low_rank", "parameter_server")),
+    *(("quantize", "in_network"), ("low_rank", "in_network"), ("low_rank", "parameter_server"), ("low_rank", "gossip")),
 }
 
 

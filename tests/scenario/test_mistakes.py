@@ -22,12 +22,12 @@ from .marked import MARK, RIGHT, at_mark, said_of, with_changed
         ),
         (
             "run: {»iteration: 3}",
-            "unknown key 'iteration' in run, did you mean 'iterations'? known: iterations, warmup, seed",
+            "unknown key 'iteration' in run, did you mean 'iterations'? known: iterations, warmup, duration, seed",
         ),
         ("run: {»iterations:3}", "unknown key 'iterations:3' in run, write 'iterations: 3', with a space"),
         ("run: {»<<: {seed: 1}}", "unknown key '<<' in run, YAML 1.2 has no merge keys"),
         ("run: {seed: 1, »seed: 2}", "the key 'seed' is given twice, it was given on line 1 before"),
-        ("run: {»1: 2}", "unknown key 1 in run, known: iterations, warmup, seed"),
+        ("run: {»1: 2}", "unknown key 1 in run, known: iterations, warmup, duration, seed"),
         ("run: {iterations: »abc}", "iterations is 'abc', a whole number of at least 1 is wanted"),
         ("run: {iterations: »0}", "iterations is 0, a whole number of at least 1 is wanted"),
         ("run: {iterations: »1.5}", "iterations is 1.5, a whole number of at least 1 is wanted"),
@@ -42,7 +42,7 @@ from .marked import MARK, RIGHT, at_mark, said_of, with_changed
         ),
         ("run: {warmup: »-1}", "warmup is -1, a whole number of at least 0 is wanted"),
         ("run: {warmup: »[1]}", "warmup is a list, a whole number of at least 0 is wanted"),
-        ("run: »3", "run is 3, a mapping is wanted, with keys out of iterations, warmup, seed"),
+        ("run: »3", "run is 3, a mapping is wanted, with keys out of iterations, warmup, duration, seed"),
         ("workload: »resnet50", "workload is 'resnet50', a mapping is wanted, with keys out of model, file"),
         ("training: {bucket_size: »25}", "bucket_size: 25 has no unit, write it like '25 MiB', '25 MB' or '4096 B'"),
         ("training: {bucket_size: »0 B}", "bucket_size is '0 B', a size above 0 is wanted"),
@@ -59,7 +59,27 @@ from .marked import MARK, RIGHT, at_mark, said_of, with_changed
             "topology: {star: {hosts: 2, bandwidth: »1e-30 Gbps}}",
             "bandwidth is '1e-30 Gbps', a bandwidth of at least 1 bps is wanted",
         ),
-        ("training: {sync: »asp}", "sync is 'asp', known: bsp"),
+        ("training: {sync: »bps}", "sync is 'bps', did you mean 'bsp'"),
+        (
+            "training: {sync: »asp}",
+            "sync asp stands beside architecture ring, architecture: parameter_server or gossip",
+        ),
+        ("training: {architecture: gossip, sync: {»ssp: {}}}", "'staleness' is missing in ssp"),
+        ("training: {sync: {local_sgd: {period: »0}}}", "period is 0, a whole number of at least 1 is wanted"),
+        (
+            "training: {architecture: {gossip: {partners: »one}}}",
+            "partners: one stands beside sync bsp, say sync: asp or ssp, or partners: all",
+        ),
+        (
+            "training: {sync: asp, architecture: {parameter_server: {fan_in: »2}}}",
+            "fan_in stands beside sync asp, leave it out",
+        ),
+        ("training: {sync: one_shot, zero_stage: »1}", "zero_stage stands beside sync one_shot"),
+        ("training: {sync: one_shot, forward_overlap: »true}", "forward_overlap stands beside sync one_shot"),
+        (
+            "training: {sync: one_shot, compression: »fp16}",
+            "compression fp16 stands beside sync one_shot, leave it out",
+        ),
         ("fidelity: »fluid", "fidelity is 'fluid', known: flow, packet"),
         ("training: {overlap: »yes}", "overlap is 'yes', true or false is wanted; YAML 1.2 reads yes as text"),
         ("training: {overlap: »1}", "overlap is 1, true or false is wanted"),
@@ -262,6 +282,14 @@ def test_what_has_no_default_must_be_given(tmp_path, key, value):
         assert said.startswith(f"1:{len(key) + 2 + bool(value)}: {key} is empty, ")
 
 
+def test_a_duration_is_for_workers_that_do_not_wait(tmp_path):
+    """Workers in step do as many iterations each; under `sync: asp` and `ssp` a time may be given instead."""
+    lines = {**RIGHT, "run": "{duration: 1 s}", "training": "{workers: 2, sync: »bsp}"}
+    text, expected = at_mark("\n".join(f"{key}: {value}" for key, value in lines.items()), "sync bsp stands beside")
+    [told] = said_of(tmp_path, text)
+    assert told.startswith(expected)
+
+
 def test_everything_is_told_at_once(tmp_path):
     said = said_of(
         tmp_path,
@@ -270,7 +298,7 @@ def test_everything_is_told_at_once(tmp_path):
         "protocol: {rdma: {mtu: 4096}}\n"
         "workload: {model: resnet51, gpu: v101, batch_size: 64, global_batch_size: 640, precision: fp64}\n"
         "trainig: {}\n"
-        "training: {workers: abc, sync: asp, speed_factors: [1, 0, x]}\n"
+        "training: {workers: abc, sync: bps, speed_factors: [1, 0, x]}\n"
         "run: {iterations: 0, seed: 1, seed: 3}\n",
     )
     places = [line.split(": ")[0] for line in said]
@@ -299,8 +327,8 @@ def test_a_mistake_in_one_part_does_not_hide_what_building_another_finds(tmp_pat
             ["99 workers do not fit on the 16 ranks", "bucket_size: 5 has no unit"],
         ),
         (
-            {"training": "{sync: »asp, architecture: {star: {hub: »16}}, speed_factors: »[1, 2]}"},
-            ["sync is 'asp'", "hub 16 is not one of the 16 ", "speed_factors has 2 elements for 16 workers"],
+            {"training": "{sync: »bps, architecture: {star: {hub: »16}}, speed_factors: »[1, 2]}"},
+            ["sync is 'bps'", "hub 16 is not one of the 16 ", "speed_factors has 2 elements for 16 workers"],
         ),
         # What follows from a value that is wrong, or may stand under a key that is not known, is not said.
         ({"training": "{workers: »x, speed_factors: [1, 2]}"}, ["workers is 'x'"]),

@@ -95,7 +95,7 @@ TRAININGS = some(
     {},
     workers=WHOLE,
     architecture=ARCHITECTURES,
-    sync=st.just("bsp"),
+    sync=st.sampled_from(["bsp", "one_shot", {"local_sgd": {"period": 3}}]),
     bucket_size=SIZES,
     overlap=st.booleans(),
     jitter=JITTERS,
