@@ -62,7 +62,7 @@ from .marked import MARK, RIGHT, at_mark, said_of, with_changed
         ("training: {sync: »bps}", "sync is 'bps', did you mean 'bsp'"),
         (
             "training: {sync: »asp}",
-            "sync asp stands beside architecture ring, architecture: parameter_server or gossip",
+            "sync asp stands beside architecture ring, architecture: parameter_server",
         ),
         ("training: {architecture: gossip, sync: {»ssp: {}}}", "'staleness' is missing in ssp"),
         ("training: {sync: {local_sgd: {period: »0}}}", "period is 0, a whole number of at least 1 is wanted"),

@@ -131,7 +131,8 @@ def test_python_values():
         load_scenario(scenario, {"training.workers": "x", "run.sed": 3})
     assert str(caught.value) == (
         "overrides: training.workers: workers is 'x', a whole number of at least 1 is wanted\n"
-        "overrides: run.sed: unknown key 'sed' in run, did you mean 'seed'? known: iterations, warmup, duration, seed, record"
+        "overrides: run.sed: unknown key 'sed' in run, did you mean 'seed'? known: iterations, warmup, "
+        "duration, seed, record"
     )
     for path in ("", "a..b", 3, None):
         with pytest.raises(InputError, match="is not the path of a key"):
