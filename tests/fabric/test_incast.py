@@ -13,7 +13,7 @@ from simnet.protocols.transport import Transport
 from simnet.traffic import Partition, ScheduleBuilder
 
 from .building import begin, sends
-from .links import GIGABIT, KIBIBYTE, TCP, fabric_with, time_of
+from .links import GIGABIT, KIBIBYTE, TCP, fabric_with
 
 SRU = 64 * KIBIBYTE
 ROUND_TRIP_S = 50e-6

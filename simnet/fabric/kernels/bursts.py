@@ -64,10 +64,10 @@ def _is_in(tables: Tables, number: int, hop: int) -> bool:
 def _send_first_windows(tables: Tables, number: int, packet: float) -> bool:
     """Fill the queue packet time by packet time; note what each sender loses, and tell whether any does.
 
-    Once the queue is full, the place that the link frees in each packet time goes to the same sender until its window is
-    over, as all send at the same pace (S. Floyd and V. Jacobson, "On traffic phase effects", 1992); who that is is
-    drawn. Senders that begin at the very same instant are taken to begin within the time of a window: hosts do not keep
-    step to less.
+    Once the queue is full, the place that the link frees in each packet time goes to the same sender until its window
+    is over, as all send at the same pace (S. Floyd and V. Jacobson, "On traffic phase effects", 1992); who that is is
+    drawn. Senders that begin at the very same instant are taken to begin within the time of a window: hosts do not
+    keep step to less.
     """
     resource, transport = tables.resources[number], tables.transports[0]
     count, hop, last_hop = 0, resource.head, _END
@@ -88,6 +88,7 @@ def _send_first_windows(tables: Tables, number: int, packet: float) -> bool:
             operation.window = min(packets, transport.first_window)
             operation.left = packets
             operation.heard = operation.window
+            operation.is_last_lost = False
             operation.sends_from = operation.flow_began
             if operation.flow_began == before:
                 operation.sends_from += draw(tables.operations, tables.hops[hop].flow) * _length(tables, hop)
@@ -99,7 +100,7 @@ def _send_first_windows(tables: Tables, number: int, packet: float) -> bool:
     level = max(resource.burst - (first_at - resource.burst_at) * resource.capacity, 0.0)
     served, overflows, now = _END, False, first_at
     while now < end_at:
-        served, level, lost = _send_at(tables, number, packet, last_hop, served, level, now, pace)
+        served, level, lost = _send_at(tables, number, packet, last_hop, served, level, now)
         overflows = overflows or lost
         now += pace
     resource.burst = level
@@ -124,7 +125,6 @@ def _send_at(
     served: int,
     level: float,
     now: float,
-    pace: float,
 ) -> tuple[int, float, bool]:
     """Let all who send at a time send a packet; return whose turn the free place is, the queue, if any is lost."""
     resource = tables.resources[number]
@@ -250,7 +250,8 @@ def _end_first_window(tables: Tables, row: int) -> None:
     operation.phase = _OVER if operation.left == 0.0 else _WAITS
     if operation.phase == _OVER:
         return
-    if operation.heard == 0.0 or (operation.heard < window and window >= operation.left + operation.heard and operation.is_last_lost):
+    is_end = operation.left + operation.heard == window
+    if operation.heard == 0.0 or (is_end and operation.is_last_lost):
         _wait_for_timer(tables, row)
     elif operation.heard < window:
         _make_good(tables, row)
@@ -314,7 +315,7 @@ def _lower_threshold(tables: Tables, row: int) -> None:
 
 @inlined
 def _wait_for_timer(tables: Tables, row: int) -> None:
-    """Nothing that would tell of the loss arrives: probe the tail (RFC 8985), while no loss is made good, or time out."""
+    """Nothing that tells of the loss arrives: probe the tail (RFC 8985), while no loss is made good, or time out."""
     operation, transport = tables.operations[row], tables.transports[0]
     probe = 2.0 * operation.round_trip + transport.probe
     timeout = transport.first_timeout * 2.0**operation.timeouts

@@ -78,7 +78,7 @@ def test_the_window_of_reno_at_random_loss(loss):
 
 @pytest.mark.slow
 def test_the_window_of_reno_at_rare_random_loss():
-    """The same at one in 10,000, within 15 %: 150 losses and 20 before them are 1.7 million packets, for each of 3 seeds.
+    """The same at one in 10,000, within 15 %: for each of 3 seeds, 150 losses and 20 before are 1.7 million packets.
 
     Losses at random and not in equal steps give 1.31/sqrt(p), 7 % more (T. Ott, J. Kemperman and M. Mathis 1996).
     """

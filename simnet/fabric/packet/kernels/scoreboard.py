@@ -154,9 +154,9 @@ def _find_losses(tables: PacketTables, row: int) -> bool:
 def _reduce(tables: PacketTables, row: int, delivered: int, is_fine: bool) -> None:
     """Say how many packets may be under way while loss is made good (RFC 6937, as Linux has it).
 
-    Above the new window, what arrives lets out its share of it. Below, which is where many were lost, it lets out as much
-    as has arrived, and one more where all goes well: slow start, not a burst of half a window. The first that is lost
-    is sent again at once, whatever is under way (RFC 6675, section 5, step 4.3).
+    Above the new window, what arrives lets out its share of it. Below, which is where many were lost, it lets out as
+    much as has arrived, and one more where all goes well: slow start, not a burst of half a window. The first that is
+    lost is sent again at once, whatever is under way (RFC 6675, section 5, step 4.3).
     """
     connection = tables.connections[row]
     if connection.rules != SACK:
