@@ -52,6 +52,7 @@ def describe_transport(row: Table, protocol: FlowProtocol) -> None:
     row["is_cubic"] = transport.congestion_control == "cubic"
     row["has_marks"] = transport.congestion_control == "dctcp"
     row["probe"] = PROBE_FLOOR_S if transport.tail_loss_probe else np.inf
+    row["acknowledge_delay"] = transport.acknowledge_delay_s
     row["restarts"] = transport.slow_start_after_idle
     row["timeout"] = transport.minimum_timeout_s
     # Opening the connection measures the round trip; where it does not, there is only the timeout to begin with.

@@ -372,6 +372,7 @@ class EventPlayer:
         np.maximum(servers - passed_s, 0.0, out=servers)
         self.tables.connections["used_at"] -= passed_s
         self.tables.resources["burst_at"] -= passed_s
+        self.tables.resources["heard_at"] -= passed_s
         self._rows.give_back_all()
 
     def read_log(self, base_s: float) -> None:

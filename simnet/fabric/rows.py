@@ -135,6 +135,7 @@ class Rows:
         self.tables.resources["capacity"] = network.capacity
         self.tables.resources["head"] = -1
         self.tables.resources["buffer"] = network.buffer_bytes
+        self.tables.resources["heard_at"] = -math.inf
         self.tables.resources["sharing"] = -1
         self.tables.resources["from_switch"] = network.from_switch
         self._network = network
@@ -265,7 +266,7 @@ class Rows:
             operations[column] += offset
         operations["first_setup"] += first.setup_s
         operations["opens"] = first.opens
-        if placement.is_random:
+        if placement.is_random or (first.opens.any() and (tables.resources["buffer"] < math.inf).any()):
             draws = random_stream(self._network.seed, "stalls", self._begun)
             operations["random"] = draws.integers(1, DRAWS, len(operations))
         for row, stream in placement.streams:

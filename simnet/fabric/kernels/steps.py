@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simnet.fabric.kernels.bursts import enter_queues, wait_for_room
+from simnet.fabric.kernels.bursts import hear_of_losses, may_overflow
 from simnet.fabric.kernels.compiled import inlined
 from simnet.fabric.kernels.heap import insert, set_finish
 from simnet.fabric.kernels.losses import RELIABLE, suffer_losses
@@ -36,7 +36,7 @@ __all__ = [
 WAITING, RUNNING, OVER = 0, 1, 2
 
 # Steps; an item packs the stamp of the operation, the row and the kind of step.
-_START, _BEGIN_FLOW, _ARRIVE, _DELIVER, _END_CALC, _GIVE_TOKEN, _MEET_DEADLINE = 0, 1, 2, 3, 4, 5, 6
+_START, _BEGIN_FLOW, _ARRIVE, _DELIVER, _END_CALC, _GIVE_TOKEN, _MEET_DEADLINE, _HEAR = 0, 1, 2, 3, 4, 5, 6, 7
 _KIND_BITS, _ROW_BITS = 3, 34
 
 SAME_INSTANT = 1e-15  # of the kernel's time: a few units in the last place
@@ -77,8 +77,10 @@ def take_step(tables: Tables, item: int) -> None:
         _deliver(tables, row)
     elif kind == _END_CALC:
         _end_calc(tables, row)
-    else:
+    elif kind == _MEET_DEADLINE:
         _meet_deadline(tables, row)
+    else:
+        _hear(tables, row)
 
 
 @inlined
@@ -121,7 +123,6 @@ def _start(tables: Tables, row: int) -> None:
         time = max(time, tables.servers[operation.server].free_at) + overhead
         tables.servers[operation.server].free_at = time
     time += operation.first_setup if firing == 0 else operation.each_setup
-    operation.timeouts = -1
     operation.resent_bytes = 0.0
     operation.lost_here = 0.0
     if operation.reliability != RELIABLE:
@@ -134,19 +135,6 @@ def _begin_flow(tables: Tables, row: int) -> None:
     """Let the payload of a firing flow."""
     clock = tables.clock[0]
     operation = tables.operations[row]
-    if operation.opens and operation.fired == 1:
-        if operation.timeouts < 0:
-            operation.timeouts = 0
-            if enter_queues(tables, row):
-                # What else begins at this instant is to be in the queues as well.
-                clock.sequence += 1
-                item = (((operation.stamp << _ROW_BITS) | row) << _KIND_BITS) | _BEGIN_FLOW
-                clock.events = insert(tables.events, clock.events, clock.now, clock.sequence, item)
-                return
-        wait = wait_for_room(tables, row)
-        if wait > 0.0:
-            _then(tables, clock.now + wait, _BEGIN_FLOW, row, operation.stamp)
-            return
     operation.active = True
     operation.remaining = operation.firing_bytes + operation.resent_bytes
     operation.rate = 0.0
@@ -160,6 +148,30 @@ def _begin_flow(tables: Tables, row: int) -> None:
         tables.begun[clock.begun].row = row
         clock.begun += 1
         return
+    occupy_path(tables, row)
+    set_off(tables, row)
+    operation.stands_still = 0.0
+    if may_overflow(tables, row):
+        _then(tables, clock.now + operation.round_trip, _HEAR, row, operation.stamp)
+
+
+@inlined
+def _hear(tables: Tables, row: int) -> None:
+    """Have a message whose first window was sent stand still for as long as what was lost costs it, or go on again."""
+    clock = tables.clock[0]
+    operation = tables.operations[row]
+    if operation.drained > 0:
+        return
+    if operation.active:
+        hear_of_losses(tables, row)
+        until = operation.flow_began + operation.stands_still
+        if until > clock.now:
+            release_path(tables, row)
+            operation.active = False
+            _then(tables, until, _HEAR, row, operation.stamp)
+        return
+    operation.active = True
+    operation.since = clock.now
     occupy_path(tables, row)
     set_off(tables, row)
 

@@ -100,7 +100,7 @@ def test_the_loss_of_all_that_is_under_way_costs_a_timeout(packets, timeout_s):
     assert over_s[1] - over_s[0] <= timeout_s * (packets if packets <= 3 else packets - 2) + packets * 2 * ROUND_TRIP_S
 
 
-@pytest.mark.parametrize(("threshold", "some"), [(1.0, True), (16.0, False)])
+@pytest.mark.parametrize(("threshold", "some"), [(1.0, True), (3.0, False), (16.0, False)])
 def test_packets_that_overtake_others_look_like_loss(threshold, some):
     """Packets take four paths in turn, and some overtake others: without a threshold some are sent again in vain."""
     topology = leaf_spine(leaves=2, hosts_per_leaf=4, spines=4, bandwidth_bytes_per_s=B, latency_s=1e-6)
