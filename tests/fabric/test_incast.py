@@ -13,7 +13,7 @@ from simnet.protocols.transport import Transport
 from simnet.traffic import Partition, ScheduleBuilder
 
 from .building import begin, sends
-from .links import GIGABIT, KIBIBYTE, TCP, fabric_with
+from .links import GIGABIT, KIBIBYTE, TCP, fabric_with, time_of
 
 SRU = 64 * KIBIBYTE
 ROUND_TRIP_S = 50e-6
@@ -113,7 +113,7 @@ def test_lossless_links_prevent_it(senders):
     assert rate > 9.2
 
 
-def for_16_senders():
+def for_16_senders(seed: int = 0):
     """Reno with a timeout of 200 ms, and 64 KiB of queue in front of the 17th host."""
     behaviour = Transport(
         reliability="sack",
@@ -127,6 +127,7 @@ def for_16_senders():
         hosts=17,
         round_trip_s=ROUND_TRIP_S,
         buffer_bytes=64 * KIBIBYTE,
+        seed=seed,
         connection_setup_round_trips=1.0,
         **TCP,
     )
@@ -153,3 +154,22 @@ def test_another_connection_that_is_open_is_no_part_of_it():
     fabric = for_16_senders()
     assert round_s(fabric, 16) > 0.2
     assert round_s(fabric, 16) < 2e-3
+
+
+def test_stalls_are_drawn_by_seed():
+    """The same seed has the same stalls; of 16 that begin at once, other seeds have others lose all of their window."""
+    assert for_16_senders_took() == for_16_senders_took()
+    assert len({for_16_senders_took(seed) for seed in range(5)}) >= 3
+
+
+def for_16_senders_took(seed: int = 0) -> float:
+    """How long a round of 16 senders takes that begin at the same instant."""
+    return time_of(for_16_senders(seed), *[(sender, 16, SRU) for sender in range(16)])
+
+
+def test_a_lone_packet_waits_for_its_acknowledgement():
+    """64 senders, 64 KiB: 2 N is more than queue and path hold, so that some send one packet: 40 ms, once 16 came."""
+    took_s = 64 * SRU / (goodput(64, 64, 0.2, tail_loss_probe=True, acknowledge_delay_s=40e-3)[0] * GIGABIT)
+    assert 0.04 < took_s < 0.05
+    took_s = 64 * SRU / (goodput(64, 64, 0.2, tail_loss_probe=True)[0] * GIGABIT)
+    assert took_s < 0.01
