@@ -36,6 +36,7 @@ _RESULT_TABLES = (
     "queues",
     "connections",
     "faults",
+    "staleness",
     "messages",
 )
 

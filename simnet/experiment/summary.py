@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from simnet.engine.recorder import Recorder
 from simnet.errors import InvariantError
@@ -26,6 +27,7 @@ from simnet.scenario import Scenario
 from simnet.training.bound import bound_iteration_s
 from simnet.training.compute import ratio
 from simnet.training.convergence import communication_rounds, iterations_to_target
+from simnet.training.course import Course
 from simnet.training.job import Job
 from simnet.training.memory import largest_memory_use
 from simnet.training.records import CollectiveRow, IterationRow
@@ -154,8 +156,8 @@ def _summary(
         "iterations_to_target": to_target,
         "rounds_to_target": communication_rounds(to_target, training.sync.rounds_period(to_target)),
         "time_to_target_s": startup_s + to_target * step_s if to_target else 0.0,
-        "bytes_sent_per_worker": float(job.sent.payload_bytes.sum() / together),
-        "wire_bytes": float(job.sent.wire_bytes.sum() / together),
+        "bytes_sent_per_worker": _per_iteration(job.sent.payload_bytes, job.course),
+        "wire_bytes": _per_iteration(job.sent.wire_bytes, job.course),
         "lost_bytes": job.sent.lost_bytes * training.workers / together,
         "startup_time_s": startup_s,
         "memory_bytes_per_worker": memory.total_bytes if memory is not None else math.nan,
@@ -165,6 +167,13 @@ def _summary(
         "wall_time_s": wall_time_s,
     }
     return ordered("summary", pd.DataFrame([row]))
+
+
+def _per_iteration(of_workers: NDArray[np.float64], course: Course) -> float:
+    """Return what a worker has of something in an iteration: the mean over workers in step, else over iterations."""
+    if math.isnan(course.duration_s):
+        return float(np.mean(of_workers / course.count))
+    return float(of_workers.sum() / course.count.sum())
 
 
 def describe_parallelism(settings: JobSettings) -> str:
