@@ -21,6 +21,7 @@ from simnet.traffic import Schedule
 from simnet.training.architectures import Alone
 from simnet.training.records import CollectiveRow, Sent
 from simnet.training.staleness import Clocks
+from simnet.training.under_way import UnderWay
 
 __all__ = ["AloneExchange", "OwnCommunicator"]
 
@@ -84,9 +85,10 @@ class OwnCommunicator:
     _missing: int = 0  # parts of this iteration whose push has not arrived
     _seen: int = 0  # updates of others when the iteration began
     _missed: int = 0
-    _running: int = 0
-    _busy_since: float = 0.0
-    _busy_s: float = 0.0
+    _under_way: UnderWay = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._under_way = UnderWay(self.env)
 
     def begin(self) -> int:
         """Begin an iteration with the parameters that there are now; return how far it is ahead of the slowest."""
@@ -114,7 +116,7 @@ class OwnCommunicator:
 
     def busy_s(self) -> float:
         """Return for how long something of this worker has been under way since the beginning [s]."""
-        return self._busy_s + (self.env.now - self._busy_since if self._running else 0.0)
+        return self._under_way.busy_s()
 
     def _arrived(self, iteration: int, part: int) -> None:
         clocks = self.clocks
@@ -142,15 +144,11 @@ class OwnCommunicator:
         placement = self._placement(schedule, iteration)
         exchange = self.exchanges[part]
         name = f"{self.job}: {what} of bucket {exchange.bucket} by worker {self.worker} in iteration {iteration}"
-        if self._running == 0:
-            self._busy_since = self.env.now
-        self._running += 1
+        self._under_way.begin()
         play = self.fabric.play(placement, name)
 
         def end(_: simpy.Event) -> None:
-            self._running -= 1
-            if self._running == 0:
-                self._busy_s += self.env.now - self._busy_since
+            self._under_way.end()
             workers = np.array([self.worker, *self.alone.others(iteration)])
             self.sent.add(iteration, workers, placement)
             self.sent.add_lost(iteration, play.lost_bytes)

@@ -20,6 +20,7 @@ from simnet.engine.recorder import Recorder
 from simnet.fabric.interface import Fabric, Placed
 from simnet.fabric.play import Play
 from simnet.training.records import CollectiveRow, Sent
+from simnet.training.under_way import UnderWay
 
 __all__ = ["Communicator", "Exchange"]
 
@@ -105,9 +106,10 @@ class Communicator:
     _collectives: dict[tuple[int, int], _Collective] = field(default_factory=dict)
     _queue: list[tuple[int, int, str, _Collective]] = field(default_factory=list)
     _announcements: int = 0
-    _running: int = 0
-    _busy_since: float = 0.0
-    _busy_s: float = 0.0
+    _under_way: UnderWay = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._under_way = UnderWay(self.env)
 
     def announce(self, iteration: int, part: int, member: int) -> None:
         """Say that a member has a part of an iteration ready; each member says it once."""
@@ -155,7 +157,7 @@ class Communicator:
 
     def busy_s(self) -> float:
         """Return for how long an exchange has been under way since the beginning [s]."""
-        return self._busy_s + (self.env.now - self._busy_since if self._running else 0.0)
+        return self._under_way.busy_s()
 
     def _collective(self, iteration: int, part: int) -> _Collective:
         found = self._collectives.get((iteration, part))
@@ -172,11 +174,9 @@ class Communicator:
         return f"{self.job}: {exchange.algorithm}{of} in iteration {collective.iteration}"
 
     def _start_next(self) -> None:
-        while self._running < self.streams and self._queue:
+        while self._under_way.count < self.streams and self._queue:
             *_, name, collective = heappop(self._queue)
-            if self._running == 0:
-                self._busy_since = self.env.now
-            self._running += 1
+            self._under_way.begin()
             placement = self.exchanges[collective.part].placement(collective.iteration)
             play = collective.play = self.fabric.play(placement, name, gates_open=not self.joins_late)
             if self.joins_late:
@@ -187,9 +187,7 @@ class Communicator:
 
     def _on_complete(self, collective: _Collective, placement: Placed) -> Callable[[simpy.Event], None]:
         def end(_: simpy.Event) -> None:
-            self._running -= 1
-            if self._running == 0:
-                self._busy_s += self.env.now - self._busy_since
+            self._under_way.end()
             assert collective.play is not None
             self.sent.add(collective.iteration, self.members, placement)
             self.sent.add_lost(collective.iteration, collective.play.lost_bytes)
