@@ -33,6 +33,7 @@ from simnet.scenario.compute_models import (
     TargetSpec,
 )
 from simnet.scenario.fields import Flag, Name, Quantity, Real, Text, Whole, Word, hint_at, refuse, shown
+from simnet.scenario.scheduling import SchedulingSpec
 from simnet.scenario.sections import Choice, Section
 from simnet.training.architectures import ARCHITECTURES
 from simnet.training.layout import PLACEMENTS
@@ -369,6 +370,10 @@ class TrainingSpec(Section):
         False,
         description="Begin the next iteration before all is exchanged (parameters are pulled as they are needed): the "
         "forward pass of a layer waits only for its own parameters.",
+    )
+    scheduling: SchedulingSpec = Field(
+        default_factory=lambda: SchedulingSpec.model_validate({}),
+        description="What travels together, and what goes first.",
     )
     compression: CompressionSpec = Field(
         default_factory=lambda: CompressionSpec(none=_NoCompressionSpec()),

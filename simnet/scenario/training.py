@@ -13,9 +13,10 @@ from simnet.errors import InputError, Problem
 from simnet.scenario.algorithm_options import fitted, misfits
 from simnet.scenario.compute import build_stragglers, straggler_problems, target_problems, target_samples
 from simnet.scenario.job_models import DISTRIBUTIONS, CompressionSpec, PipelineSpec, TensorSpec, TrainingSpec
+from simnet.scenario.scheduling import build_scheduling, idle_scheduling, scheduling_problems
 from simnet.scenario.sections import NotKnownError, Section
 from simnet.topology import Topology
-from simnet.training.architectures import ARCHITECTURES, most_messages_at_once
+from simnet.training.architectures import ARCHITECTURES, EACH_BY_ITSELF, most_messages_at_once
 from simnet.training.compression import SCHEMES, standard_costs_s_per_byte
 from simnet.training.layout import ranks_of
 from simnet.training.settings import Architecture, Compression, Jitter, Parallelism, Sync, TrainingSettings
@@ -132,6 +133,7 @@ def build_training(spec: TrainingSpec, gradient_dtype: str, room: Room) -> Train
         optimizer=spec.optimizer,
         allow_oversubscribed=spec.allow_oversubscribed,
         compression=_compression(spec.compression),
+        scheduling=build_scheduling(spec.scheduling),
     )
 
 
@@ -143,7 +145,7 @@ def idle_notes(spec: TrainingSpec) -> tuple[str, ...]:
         notes.append("pipeline has no effect where no model is split")
     if spec.tensor != TensorSpec.model_validate({}) and (split is None or split.tensor == 1):
         notes.append("tensor has no effect where no layers are shared")
-    return tuple(notes)
+    return (*notes, *idle_scheduling(spec))
 
 
 def _architecture(spec: Any) -> Architecture:
@@ -309,7 +311,7 @@ def _sync_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # noqa
         yield Problem(message, "it goes with bsp", ("forward_overlap",))
     if not sync.waits_alone:
         return
-    if architecture.name not in ("parameter_server", "gossip"):
+    if architecture.name not in EACH_BY_ITSELF:
         hint = "architecture: parameter_server or gossip is wanted, in which nobody waits for all"
         yield Problem(f"sync {sync.name} stands beside architecture {architecture.name}", hint, ("sync",))
     if getattr(architecture.options, "fan_in", None) is not None:
@@ -318,6 +320,10 @@ def _sync_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # noqa
         yield Problem(message, hint, ("architecture", "parameter_server", "fan_in"))
     if split is not None and _workers_of_a_replica(spec) > 1:
         yield Problem(f"parallelism stands beside sync {sync.name}", "only data parallelism is possible", ("sync",))
+
+
+def _scheduling_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # noqa: ARG001
+    yield from scheduling_problems(spec, is_split=_workers_of_a_replica(spec) > 1)
 
 
 def _option_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
@@ -374,6 +380,7 @@ _CHECKS = (
     _grid_problems,
     _sharding_problems,
     _sync_problems,
+    _scheduling_problems,
     _compression_problems,
     _pair_problems,
     _option_problems,

@@ -27,6 +27,7 @@ from simnet.traffic.flat_all_reduce import (
 )
 from simnet.traffic.formulas import FORMULAS, Formula, VolumeRow, volume_table
 from simnet.traffic.goals import Goal, all_reduce_goal, broadcast_goal, reduce_goal
+from simnet.traffic.milestones import with_sent_milestones
 from simnet.traffic.one_worker import (
     average_in_pair,
     gossip_round,
@@ -138,4 +139,5 @@ __all__ = [
     "validate_schedule",
     "volume_table",
     "with_pulls",
+    "with_sent_milestones",
 ]

@@ -40,7 +40,7 @@ from simnet.traffic import (
 )
 from simnet.training.settings import Architecture
 
-__all__ = ["ARCHITECTURES", "Alone", "Arrangement", "Way", "arrange", "most_messages_at_once"]
+__all__ = ["ARCHITECTURES", "EACH_BY_ITSELF", "Alone", "Arrangement", "Way", "arrange", "most_messages_at_once"]
 
 MakeSchedule = Callable[..., Schedule]
 """``(elements, element_bytes, *, divisible) -> Schedule``: that of one bucket."""
@@ -431,3 +431,6 @@ ARCHITECTURES: Mapping[str, Way] = MappingProxyType(
     }
 )
 """The architectures by the names that scenarios use."""
+
+EACH_BY_ITSELF = ("parameter_server", "gossip")
+"""Those in which each worker takes part as it is ready itself, and none waits for all."""

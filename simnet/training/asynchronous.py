@@ -153,7 +153,9 @@ class OwnCommunicator:
             self.sent.add(iteration, workers, placement)
             self.sent.add_lost(iteration, play.lost_bytes)
             self.sent.add_cores(iteration, placement)
-            self._record(iteration, exchange, what, announced_s, play, placement)
+            about = exchange.bucket, what, exchange.algorithm, exchange.size_bytes
+            row = CollectiveRow.of(self.job, iteration, *about, announced_s, play, placement, self.worker)
+            self.recorder.add(row)
             then()
 
         play.complete.callbacks.append(end)
@@ -167,27 +169,3 @@ class OwnCommunicator:
                 self._placed.clear()
             found = self._placed[key] = self.fabric.place(schedule, self.alone.nodes(iteration))
         return found
-
-    def _record(
-        self, iteration: int, exchange: AloneExchange, what: str, announced_s: float, play: Play, placement: Placed
-    ) -> None:
-        sent_bytes = placement.payload_bytes_sent
-        self.recorder.add(
-            CollectiveRow(
-                self.job,
-                iteration,
-                exchange.bucket,
-                what,
-                exchange.algorithm,
-                exchange.size_bytes,
-                announced_s,
-                play.started_at_s,
-                play.duration_s,
-                placement.schedule.messages(),
-                float(sent_bytes.sum()),
-                float(sent_bytes.max(initial=0.0)),
-                play.lost_bytes,
-                placement,
-                self.worker,
-            )
-        )

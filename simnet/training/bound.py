@@ -57,17 +57,19 @@ def _bound_of(
     exchanging: Sequence[int],
     begun_s: NDArray[np.float64],
 ) -> float:
-    placements = [exchange.placement(iterations[0]) for exchange in group.exchanges]
-    if group.communicator is not None and group.communicator.streams > 1:
+    communicator = group.communicator
+    assert communicator is not None
+    placements = [exchange.placement(iterations[0]) for exchange in communicator.at_least()]
+    if communicator.joins_late or communicator.streams > 1:
         # No worker ends the last iteration before all have begun it, and so have seen the ones before through.
         # No server answers in the last before all have pushed.
         awaited = len(exchanging) - (2 if group.plan.left_open else 1)
         carrying_s = max(awaited, 0) * fabric.cut_together_s(placements)
-        if not group.plan.left_open:
+        if communicator.joins_late and not group.plan.left_open:
             carrying_s += fabric.cut_together_s(placements, len(group.members))
         return max(carrying_s - float(begun_s.mean() - begun_s.min()), 0.0) / len(iterations)
     limits = [fabric.bound(placement) for placement in placements]
-    if compute is not None and _waits_at_the_end(group.plan):
+    if compute is not None and _waits_at_the_end(group.plan) and communicator.goes_by_announcement():
         return _in_step(group.plan, compute, limits, iterations, exchanging, begun_s)
     # Exchanges follow each other on one stream, and none of these begins before all workers have. A worker is through
     # with the last when its part of it is over; what an iteration leaves open is the next one's.

@@ -1,8 +1,12 @@
 """Which exchange goes next: streams, announcement, and who waits for what.
 
-An exchange enters the queue when all members have announced it. The head of the queue, by (priority, announcement,
-name), starts on all of them when a stream is free. Exchanges that members join late enter it when the first member has
-announced them, and each member takes part from its own announcement on: so workers push to servers.
+An exchange enters the queue when all members have announced it, and agreed on it. The head of the queue, by priority
+and announcement, starts on all of them when a stream is free. With *fusion* what has been announced by all until a
+cycle is over travels together.
+
+Exchanges that members join late enter it when the first member has announced them, and each member takes part from its
+own announcement on: so workers push to servers. Where each has a queue of its own it takes part from its turn on, and
+what it has sent makes room for what comes next.
 """
 
 from __future__ import annotations
@@ -10,19 +14,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from simnet.engine.alarm import LATE, Alarm
 from simnet.engine.recorder import Recorder
 from simnet.fabric.interface import Fabric, Placed
 from simnet.fabric.play import Play
 from simnet.training.records import CollectiveRow, Sent
+from simnet.training.streams import Streams
 from simnet.training.under_way import UnderWay
 
-__all__ = ["Communicator", "Exchange"]
+__all__ = ["Communicator", "Exchange", "Fusion"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,8 @@ class Exchange:
         Which bucket it is of; -1 where it is no bucket's.
     what : str
         ``all_reduce``, ``reduce_scatter``, ``all_gather``, or another word for what it does.
+    first_sent : int
+        Where members have own queues: rank ``first_sent + m`` is complete when all that member m sends has arrived.
     """
 
     algorithm: str
@@ -50,20 +57,40 @@ class Exchange:
     priority: int = 0
     bucket: int = -1
     what: str = "all_reduce"
+    first_sent: int = 0
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """What is ready at the same time travels together, as in Horovod's tensor fusion.
+
+    Parameters
+    ----------
+    cycle_s : float
+        All agree on what is ready at multiples of this time [s].
+    buffer_bytes : float
+        What travels together is at most so much, or one part alone [bytes].
+    together : callable
+        Returns the exchange of some parts.
+    """
+
+    cycle_s: float
+    buffer_bytes: float
+    together: Callable[[tuple[int, ...]], Exchange]
 
 
 @dataclass
-class _Collective:
-    """One exchange of one iteration on its way."""
+class _Part:
+    """One part of an iteration on its way."""
 
     iteration: int
-    part: int
+    number: int
     started: simpy.Event
     missing: int  # members that have not announced it
     waiting: int  # members that have not seen it through
     announced_s: float = math.nan
     play: Play | None = None
-    early: list[int] = field(default_factory=list)  # members that have announced it before it started
+    early: list[int] = field(default_factory=list)  # members that have announced it before it was under way
 
 
 @dataclass
@@ -85,11 +112,17 @@ class Communicator:
     waiting : int
         Workers that wait for each exchange on behalf of each member, itself included.
     streams : float
-        Exchanges that may be under way at once.
+        Exchanges that may be under way at once; where each has a queue of its own, those that each may be sending for.
     joins_late : bool
         Each member takes part from its own announcement on.
+    own_queues : bool
+        Where members join late: each has a queue of its own.
     recorded : bool
         Leave a `CollectiveRow` of each exchange.
+    negotiation_s : float
+        From the announcement of the last member until all know of it; with fusion, of all that travels together [s].
+    fusion : Fusion or None
+        None: each part travels by itself.
     """
 
     env: simpy.Environment
@@ -102,32 +135,34 @@ class Communicator:
     waiting: int = 1
     streams: float = 1
     joins_late: bool = False
+    own_queues: bool = False
     recorded: bool = True
-    _collectives: dict[tuple[int, int], _Collective] = field(default_factory=dict)
-    _queue: list[tuple[int, int, str, _Collective]] = field(default_factory=list)
-    _announcements: int = 0
+    negotiation_s: float = 0.0
+    fusion: Fusion | None = None
+    _parts: dict[tuple[int, int], _Part] = field(default_factory=dict)
+    _agreed: list[_Part] = field(default_factory=list)  # what all have ready, until the cycle is over
+    _queues: list[Streams] = field(init=False)
     _under_way: UnderWay = field(init=False)
 
     def __post_init__(self) -> None:
         self._under_way = UnderWay(self.env)
+        queues = len(self.members) if self.own_queues else 1
+        self._queues = [Streams(self.streams) for _ in range(queues)]
 
     def announce(self, iteration: int, part: int, member: int) -> None:
         """Say that a member has a part of an iteration ready; each member says it once."""
-        collective = self._collective(iteration, part)
-        collective.missing -= 1
-        if collective.missing == 0:
-            collective.announced_s = self.env.now
-        if self.joins_late:
-            if collective.play is not None:
-                collective.play.open([member])
-                return
-            collective.early.append(member)
-        enters = len(collective.early) == 1 if self.joins_late else collective.missing == 0
-        if enters:
-            self._announcements += 1
-            priority = self.exchanges[part].priority
-            heappush(self._queue, (priority, self._announcements, self._name(collective), collective))
-            self._start_next()
+        one = self._part(iteration, part)
+        one.missing -= 1
+        if one.missing == 0:
+            one.announced_s = self.env.now
+        if self.own_queues:
+            self._queues[member].enter(self.exchanges[part].priority, lambda: self._take_turn(one, member))
+        elif self.joins_late:
+            self._join(one, member)
+        elif one.missing == 0 and self.fusion is None:
+            self._negotiate([one])
+        elif one.missing == 0:
+            self._await_cycle(one)
 
     def finish(self, iteration: int, part: int, member: int) -> Generator[simpy.Event, Play, float]:
         """Wait until an exchange is complete on a member; each member waits once.
@@ -138,85 +173,142 @@ class Communicator:
             Since when all members have taken part; or since when it is under way, if some do not yet [s].
         """
         yield from self.reach(iteration, part, member)
-        collective = self._collectives[iteration, part]
-        collective.waiting -= 1
-        if collective.waiting == 0:
-            del self._collectives[iteration, part]
-        assert collective.play is not None
-        started_s = collective.play.started_at_s
-        return started_s if collective.missing else max(started_s, collective.announced_s)
+        one = self._parts[iteration, part]
+        one.waiting -= 1
+        if one.waiting == 0:
+            del self._parts[iteration, part]
+        assert one.play is not None
+        started_s = one.play.started_at_s
+        if one.missing:
+            return started_s
+        # What waits for its turn in the queue of a member waits for nobody else.
+        return one.announced_s if self.own_queues else max(started_s, one.announced_s)
 
     def reach(self, iteration: int, part: int, rank: int) -> Generator[simpy.Event, Play, None]:
         """Wait until an exchange is complete on any of its ranks, as long as not all members have seen it through."""
-        collective = self._collective(iteration, part)
-        if collective.play is None:
-            yield collective.started
-        assert collective.play is not None
-        if not collective.play.is_complete_on(rank):
-            yield collective.play.rank_complete(rank)
+        one = self._part(iteration, part)
+        if one.play is None:
+            yield one.started
+        assert one.play is not None
+        if not one.play.is_complete_on(rank):
+            yield one.play.rank_complete(rank)
 
     def busy_s(self) -> float:
         """Return for how long an exchange has been under way since the beginning [s]."""
         return self._under_way.busy_s()
 
-    def _collective(self, iteration: int, part: int) -> _Collective:
-        found = self._collectives.get((iteration, part))
+    def at_least(self) -> Sequence[Exchange]:
+        """Return exchanges in which as much is exchanged as in an iteration, in no more pieces than there are."""
+        if self.fusion is None:
+            return self.exchanges
+        kinds = dict.fromkeys(exchange.what for exchange in self.exchanges)
+        numbers = [[n for n, exchange in enumerate(self.exchanges) if exchange.what == kind] for kind in kinds]
+        return [self.fusion.together(tuple(own)) for own in numbers]
+
+    def goes_by_announcement(self) -> bool:
+        """Tell whether exchanges begin in the order in which they are announced, each by itself."""
+        return self.fusion is None and len({exchange.priority for exchange in self.exchanges}) == 1
+
+    def _part(self, iteration: int, part: int) -> _Part:
+        found = self._parts.get((iteration, part))
         if found is None:
             count = len(self.members)
-            found = self._collectives[iteration, part] = _Collective(
+            found = self._parts[iteration, part] = _Part(
                 iteration, part, self.env.event(), missing=count, waiting=count * self.waiting
             )
         return found
 
-    def _name(self, collective: _Collective) -> str:
-        exchange = self.exchanges[collective.part]
+    def _await_cycle(self, one: _Part) -> None:
+        """Have a part go with all that is ready when the cycle is over."""
+        assert self.fusion is not None
+        self._agreed.append(one)
+        if len(self._agreed) == 1:
+            cycle_s = self.fusion.cycle_s
+            ends_s = max(math.ceil(self.env.now / cycle_s) * cycle_s, self.env.now)
+            Alarm(self.env).set(ends_s - self.env.now, LATE).callbacks.append(lambda _: self._end_cycle())
+
+    def _end_cycle(self) -> None:
+        """Have what is ready travel in as few exchanges as its buffer allows."""
+        assert self.fusion is not None
+        ready, self._agreed = sorted(self._agreed, key=lambda one: self.exchanges[one.number].priority), []
+        together: list[_Part] = []
+        held_bytes = 0.0
+        for one in ready:
+            exchange = self.exchanges[one.number]
+            fits = held_bytes + exchange.size_bytes <= self.fusion.buffer_bytes
+            if together and not (fits and self._belong_together(together[0], one)):
+                self._negotiate(together)
+                together, held_bytes = [], 0.0
+            together.append(one)
+            held_bytes += exchange.size_bytes
+        self._negotiate(together)
+
+    def _belong_together(self, one: _Part, other: _Part) -> bool:
+        alike = self.exchanges[one.number].what == self.exchanges[other.number].what
+        return alike and one.iteration == other.iteration
+
+    def _negotiate(self, parts: Sequence[_Part]) -> None:
+        """Have parts that all have ready enter the queue, when all know of it."""
+        if self.negotiation_s == 0.0:
+            self._queue(parts)
+        else:
+            self.env.timeout(self.negotiation_s).callbacks.append(lambda _: self._queue(parts))
+
+    def _queue(self, parts: Sequence[_Part]) -> None:
+        priority = min(self.exchanges[one.number].priority for one in parts)
+        self._queues[0].enter(priority, lambda: self._start(parts))
+
+    def _join(self, one: _Part, member: int) -> None:
+        """Have a member take part as soon as the exchange is under way; the first has it enter the queue."""
+        if one.play is not None:
+            one.play.open([member])
+            return
+        one.early.append(member)
+        if len(one.early) == 1:
+            self._queue([one])
+
+    def _take_turn(self, one: _Part, member: int) -> None:
+        """Have a member take part whose turn it is, and make room when all that it sends has arrived."""
+        if one.play is None:
+            self._start([one])
+        assert one.play is not None
+        one.play.open([member])
+        sent = one.play.rank_complete(self.exchanges[one.number].first_sent + member)
+        sent.callbacks.append(lambda _: self._queues[member].leave())
+
+    def _start(self, parts: Sequence[_Part]) -> None:
+        numbers, iteration = tuple(one.number for one in parts), parts[0].iteration
+        exchange = self.exchanges[numbers[0]]
+        if self.fusion is not None:
+            exchange = self.fusion.together(numbers)
         of = f" of bucket {exchange.bucket}" if exchange.bucket >= 0 else ""
-        return f"{self.job}: {exchange.algorithm}{of} in iteration {collective.iteration}"
+        self._under_way.begin()
+        placement = exchange.placement(iteration)
+        name = f"{self.job}: {exchange.algorithm}{of} in iteration {iteration}"
+        play = self.fabric.play(placement, name, gates_open=not self.joins_late)
+        if self.joins_late:
+            others = np.arange(len(self.members), placement.schedule.ranks)
+            play.open(np.concatenate([np.array(parts[0].early, dtype=np.int64), others]))
+        for one in parts:
+            one.play = play
+            one.started.succeed()
+        play.complete.callbacks.append(self._on_complete(parts, exchange, play, placement))
 
-    def _start_next(self) -> None:
-        while self._under_way.count < self.streams and self._queue:
-            *_, name, collective = heappop(self._queue)
-            self._under_way.begin()
-            placement = self.exchanges[collective.part].placement(collective.iteration)
-            play = collective.play = self.fabric.play(placement, name, gates_open=not self.joins_late)
-            if self.joins_late:
-                others = np.arange(len(self.members), placement.schedule.ranks)
-                play.open(np.concatenate([np.array(collective.early, dtype=np.int64), others]))
-            collective.started.succeed()
-            play.complete.callbacks.append(self._on_complete(collective, placement))
+    def _on_complete(
+        self, parts: Sequence[_Part], exchange: Exchange, play: Play, placement: Placed
+    ) -> Callable[[simpy.Event], None]:
+        iteration = parts[0].iteration
 
-    def _on_complete(self, collective: _Collective, placement: Placed) -> Callable[[simpy.Event], None]:
         def end(_: simpy.Event) -> None:
             self._under_way.end()
-            assert collective.play is not None
-            self.sent.add(collective.iteration, self.members, placement)
-            self.sent.add_lost(collective.iteration, collective.play.lost_bytes)
+            self.sent.add(iteration, self.members, placement)
+            self.sent.add_lost(iteration, play.lost_bytes)
             if self.recorded:
-                self.sent.add_cores(collective.iteration, placement)
-                self._record(collective, placement)
-            self._start_next()
+                self.sent.add_cores(iteration, placement)
+                announced_s = max(one.announced_s for one in parts)
+                about = exchange.bucket, exchange.what, exchange.algorithm, exchange.size_bytes
+                self.recorder.add(CollectiveRow.of(self.job, iteration, *about, announced_s, play, placement))
+            if not self.own_queues:
+                self._queues[0].leave()
 
         return end
-
-    def _record(self, collective: _Collective, placement: Placed) -> None:
-        play, exchange, schedule = collective.play, self.exchanges[collective.part], placement.schedule
-        assert play is not None
-        sent_bytes = placement.payload_bytes_sent
-        self.recorder.add(
-            CollectiveRow(
-                self.job,
-                collective.iteration,
-                exchange.bucket,
-                exchange.what,
-                exchange.algorithm,
-                exchange.size_bytes,
-                collective.announced_s,
-                play.started_at_s,
-                play.duration_s,
-                schedule.messages(),
-                float(sent_bytes.sum()),
-                float(sent_bytes.max()),
-                play.lost_bytes,
-                placement,
-            )
-        )

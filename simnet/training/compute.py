@@ -13,9 +13,9 @@ from simnet.engine.random_streams import random_stream
 from simnet.training.plan import Plan
 from simnet.training.settings import Jitter, JobSettings
 from simnet.training.stragglers import Constant, straggler_factors
-from simnet.workload import RecordedTrace, Workload, parts_of
+from simnet.workload import AnyWorkload, DataflowWorkload, RecordedTrace, Workload, parts_of
 
-__all__ = ["ComputeTimes", "Stretches", "compute_times", "ratio"]
+__all__ = ["ComputeTimes", "Stretches", "compute_times", "ratio", "ready_times_s"]
 
 
 class ComputeTimes(Protocol):
@@ -222,6 +222,18 @@ class _Recorded:
 
     def extra_s(self, iterations: Sequence[int]) -> float:  # noqa: ARG002
         return self._extra_s[-1]
+
+
+def ready_times_s(workload: AnyWorkload) -> NDArray[np.float64]:
+    """Return when the gradients of each tensor are usually ready, from the beginning of the backward pass on [s].
+
+    As the first worker computes, and in the first iteration of what is recorded.
+    """
+    [first, *_] = parts_of(workload)
+    if isinstance(first, DataflowWorkload):
+        raise ValueError("the gradients of a graph are ready as its operations say")
+    ready_s = first.step(0, 0).tensor_ready_s if isinstance(first, RecordedTrace) else first.tensor_ready_s
+    return np.maximum.accumulate(np.asarray(ready_s, dtype=np.float64))
 
 
 def ratio(part: float, whole: float) -> float:

@@ -3,46 +3,129 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.interface import Fabric, Placed
-from simnet.traffic import with_pulls
+from simnet.traffic import Schedule, with_pulls, with_sent_milestones
 from simnet.training.architectures import Alone, Arrangement, other_collective
 from simnet.training.asynchronous import AloneExchange
-from simnet.training.communicator import Exchange
+from simnet.training.communicator import Exchange, Fusion
 from simnet.training.plan import Plan
 from simnet.training.settings import TrainingSettings
 
-__all__ = ["lay_out_alone", "lay_out_exchanges"]
+__all__ = ["lay_out_alone", "lay_out_exchanges", "lay_out_fusion", "measure_exchange"]
 
 
 def lay_out_exchanges(
-    fabric: Fabric, plan: Plan, arrangement: Arrangement, training: TrainingSettings
+    fabric: Fabric, plan: Plan, arrangement: Arrangement, training: TrainingSettings, *, own_queues: bool
 ) -> tuple[Exchange, ...]:
-    """Lay out the exchange of each part of a plan."""
+    """Lay out the exchange of each part of a plan.
+
+    Parameters
+    ----------
+    fabric : Fabric
+    plan : Plan
+    arrangement : Arrangement
+    training : TrainingSettings
+    own_queues : bool
+        Whether members want to know when all that each sends has arrived.
+    """
+    workers, divisible = training.grid.data, fabric.network.protocol.divisible
+
+    @cache
+    def lay_out(schedule: Schedule, pulled_bytes: int | None) -> tuple[Callable[[int], Placed], int]:
+        if pulled_bytes is not None:
+            schedule = with_pulls(schedule, workers, pulled_bytes)
+        if not own_queues:
+            return _always(fabric.place(schedule, how.nodes)), 0
+        nodes = np.concatenate([how.nodes, how.nodes[:workers]])
+        return _always(fabric.place(with_sent_milestones(schedule, workers), nodes)), schedule.ranks
+
     exchanges: dict[int, Exchange] = {}
     for collective in dict.fromkeys(part.collective for part in plan.parts):
         ours = [index for index, part in enumerate(plan.parts) if part.collective == collective]
-        how = arrangement
-        if collective != "all_reduce":
-            how = other_collective(training.architecture, arrangement.nodes, collective)
+        how = _how(arrangement, training, collective)
+        lay_out.cache_clear()
         buffers = [plan.parts[index].buffer(training.gradient_element_bytes) for index in ours]
         element_bytes = buffers[0][1]
-        schedules = how.schedules(
-            [elements for elements, _ in buffers], element_bytes, fabric.network.protocol.divisible
-        )
+        schedules = how.schedules([elements for elements, _ in buffers], element_bytes, divisible)
         for index, schedule, (elements, _) in zip(ours, schedules, buffers, strict=True):
             part = plan.parts[index]
-            if part.pulled_bytes is not None:
-                schedule = with_pulls(schedule, training.grid.data, part.pulled_bytes)
-            placement = fabric.place(schedule, how.nodes)
+            placement, first_sent = lay_out(schedule, part.pulled_bytes)
             exchanges[index] = Exchange(
                 training.architecture.name,
                 elements * element_bytes,
-                _always(placement),
+                placement,
+                priority=part.bucket.first_layer if training.scheduling.order == "priority" else 0,
                 bucket=part.bucket.index,
                 what=collective,
+                first_sent=first_sent,
             )
     return tuple(exchanges[index] for index in range(len(plan.parts)))
+
+
+def lay_out_fusion(
+    fabric: Fabric, plan: Plan, arrangement: Arrangement, training: TrainingSettings, exchanges: tuple[Exchange, ...]
+) -> Fusion | None:
+    """Return how parts travel together that are ready at the end of a cycle; None where each travels by itself."""
+    scheduling = training.scheduling
+    if scheduling.fusion != "cycle" or not plan.parts:
+        return None
+    element_bytes = plan.parts[0].buffer(training.gradient_element_bytes)[1]
+
+    @cache
+    def lay_out(collective: str, elements: int) -> Callable[[int], Placed]:
+        how = _how(arrangement, training, collective)
+        [schedule] = how.schedules([elements], element_bytes, fabric.network.protocol.divisible)
+        return _always(fabric.place(schedule, how.nodes))
+
+    def together(parts: tuple[int, ...]) -> Exchange:
+        one = exchanges[parts[0]]
+        elements = sum(plan.parts[part].buffer(element_bytes)[0] for part in parts)
+        return Exchange(
+            one.algorithm, elements * element_bytes, lay_out(one.what, elements), one.priority, one.bucket, one.what
+        )
+
+    return Fusion(scheduling.cycle_s, scheduling.buffer_bytes, together)
+
+
+def measure_exchange(
+    fabric: Fabric, arrangement: Arrangement, training: TrainingSettings, most_elements: int
+) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """Return what the exchange of so many elements takes when there is nothing else on the network [s].
+
+    It is played for sizes from one element to the most, at flow level; between these it goes by straight lines.
+
+    Parameters
+    ----------
+    fabric : Fabric
+        Whose network it is.
+    arrangement, training
+        How it is done.
+    most_elements : int
+    """
+    sizes = np.unique(np.geomspace(1, max(most_elements, 1), _MEASURED_SIZES).astype(np.int64))
+    schedules = arrangement.schedules(
+        sizes.tolist(), training.gradient_element_bytes, fabric.network.protocol.divisible
+    )
+    times_s = []
+    for schedule in schedules:
+        env = simpy.Environment()
+        alone = FluidFabric(env, fabric.network)
+        play = alone.play(alone.place(schedule, arrangement.nodes), schedule.name)
+        env.run(until=play.complete)
+        times_s.append(play.duration_s)
+    # What chance makes of a larger exchange may take less.
+    measured_s = np.maximum.accumulate(times_s)
+    return lambda elements: np.interp(elements, sizes, measured_s)
+
+
+_MEASURED_SIZES = 12
 
 
 def lay_out_alone(plan: Plan, alone: Alone, training: TrainingSettings, divisible: bool) -> tuple[AloneExchange, ...]:
@@ -62,6 +145,13 @@ def lay_out_alone(plan: Plan, alone: Alone, training: TrainingSettings, divisibl
         AloneExchange(training.architecture.name, elements * element_bytes, part.bucket.index, push, pull)
         for part, elements, push, pull in zip(plan.parts, pushed, pushes, pulls, strict=True)
     )
+
+
+def _how(arrangement: Arrangement, training: TrainingSettings, collective: str) -> Arrangement:
+    """Return how a collective is done: an all-reduce as the architecture does it."""
+    if collective == "all_reduce":
+        return arrangement
+    return other_collective(training.architecture, arrangement.nodes, collective)
 
 
 def _always(placement: Placed) -> Callable[[int], Placed]:

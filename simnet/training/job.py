@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,12 +15,12 @@ from simnet.engine.recorder import Recorder
 from simnet.fabric.interface import Fabric
 from simnet.training.architectures import Arrangement, arrange
 from simnet.training.asynchronous import OwnCommunicator
-from simnet.training.buckets import Bucket, make_buckets
+from simnet.training.buckets import Bucket, cut_buckets, make_buckets, merge_buckets
 from simnet.training.communicator import Communicator, Exchange
 from simnet.training.compression import compressed
-from simnet.training.compute import ComputeTimes, Stretches, compute_times, ratio
+from simnet.training.compute import ComputeTimes, Stretches, compute_times, ratio, ready_times_s
 from simnet.training.course import Course, InStep, InTotal
-from simnet.training.exchanges import lay_out_alone, lay_out_exchanges
+from simnet.training.exchanges import lay_out_alone, lay_out_exchanges, lay_out_fusion, measure_exchange
 from simnet.training.layout import lay_out_workers
 from simnet.training.loader import Loader
 from simnet.training.plan import Plan, plan_iteration
@@ -217,13 +218,15 @@ class _Start:
         """Lay out how some workers exchange the gradients of a model."""
         training, network = self.settings.training, self.fabric.network
         arrangement = arrange(training.architecture, network.topology, self.nodes[members], self.busy)
-        buckets = make_buckets(model.tensor_elements.tolist(), training.gradient_element_bytes, training.bucket_bytes)
+        buckets = self._buckets(model, arrangement)
         plan = compressed(plan_iteration(model, buckets, training), model, training)
         if len(arrangement.nodes) == 1:
             return Group(members, arrangement.nodes, buckets, plan, (), None)
         if training.sync.waits_alone:
             return Group(members, arrangement.nodes, buckets, plan, (), None, self._own(members, plan, arrangement))
-        exchanges = lay_out_exchanges(self.fabric, plan, arrangement, training)
+        streams = training.scheduling.streams_of(arrangement.streams, joins_late=arrangement.joins_late)
+        own_queues = arrangement.joins_late and streams < math.inf
+        exchanges = lay_out_exchanges(self.fabric, plan, arrangement, training, own_queues=own_queues)
         communicator = Communicator(
             self.env,
             self.fabric,
@@ -233,10 +236,25 @@ class _Start:
             exchanges,
             self.sent,
             training.grid.shared_memory,
-            arrangement.streams,
+            streams,
             arrangement.joins_late,
+            own_queues,
+            negotiation_s=training.scheduling.negotiation_s,
+            fusion=lay_out_fusion(self.fabric, plan, arrangement, training, exchanges),
         )
         return Group(members, arrangement.nodes, buckets, plan, exchanges, communicator)
+
+    def _buckets(self, model: Model, arrangement: Arrangement) -> tuple[Bucket, ...]:
+        """Put the gradients of a model into buckets, and cut these."""
+        training = self.settings.training
+        element_bytes, scheduling = training.gradient_element_bytes, training.scheduling
+        if scheduling.fusion == "merged" and len(arrangement.nodes) > 1:
+            exchange_s = measure_exchange(self.fabric, arrangement, training, model.parameters)
+            buckets = merge_buckets(model.tensors, ready_times_s(self.settings.workload), exchange_s)
+        else:
+            bucket_bytes = 0.0 if scheduling.fusion == "cycle" else training.bucket_bytes
+            buckets = make_buckets(model.tensors, element_bytes, bucket_bytes)
+        return cut_buckets(buckets, element_bytes, scheduling.piece_bytes)
 
     def _own(self, members: NDArray[np.int64], plan: Plan, arrangement: Arrangement) -> tuple[OwnCommunicator, ...]:
         """Let each worker exchange by itself."""

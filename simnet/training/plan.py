@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import NamedTuple
 
 from simnet.training.buckets import Bucket
@@ -134,7 +134,7 @@ def plan_iteration(model: Model, buckets: Sequence[Bucket], training: TrainingSe
     parts = tuple(Part(bucket, collective) for collective in ("reduce_scatter", "all_gather") for bucket in buckets)
     gathers = tuple(len(buckets) + index for index in everything)
     # What the next forward pass needs first is gathered first.
-    ordered = tuple(gathers[index] for index in _by_first_layer(model, buckets))
+    ordered = tuple(gathers[index] for index in _by_first_layer(buckets))
     update = Stretch(_END, after=everything, announces=ordered)
     if training.forward_overlap:
         return Plan(parts, (*_forward(model, buckets, gathers), *backward, update))
@@ -147,15 +147,16 @@ def _gather_on_the_way(model: Model, buckets: Sequence[Bucket], overlap: bool) -
     parts = tuple(
         Part(bucket, collective) for collective in ("all_gather", "all_gather", "reduce_scatter") for bucket in buckets
     )
-    order = _by_first_layer(model, buckets)
+    order = _by_first_layer(buckets)
     stretches = [Stretch(Moment("forward", 0), announces=tuple(order))]
-    needed = [(_first_layer(model, buckets[index]), index) for index in order]
+    needed = [(buckets[index].first_layer, index) for index in order]
     for (_, index), (following, _) in zip(needed, [*needed[1:], (len(model.layers), -1)], strict=True):
         stretches.append(Stretch(Moment("forward", following), after=(index,)))
     stretches[-1] = Stretch(stretches[-1].until, stretches[-1].after, announces=tuple(range(count, 2 * count)))
-    for index, bucket in enumerate(buckets):
-        scatter = (2 * count + index,) if overlap else ()
-        stretches.append(Stretch(Moment("ready", bucket.last_tensor), after=(count + index,), announces=scatter))
+    for last, indices in groupby(range(count), lambda index: buckets[index].last_tensor):
+        own = tuple(indices)
+        scatter = tuple(2 * count + index for index in own) if overlap else ()
+        stretches.append(Stretch(Moment("ready", last), tuple(count + index for index in own), announces=scatter))
     scatters = tuple(range(2 * count, 3 * count))
     stretches.append(Stretch(_GRADIENTS, announces=() if overlap else scatters))
     return Plan(parts, (*stretches, Stretch(_END, after=scatters)))
@@ -166,27 +167,24 @@ def _backward(buckets: Sequence[Bucket], parts: Sequence[int], *, overlap: bool)
     if not overlap:
         return [Stretch(_GRADIENTS, announces=tuple(parts))]
     ready = [
-        Stretch(Moment("ready", bucket.last_tensor), announces=(part,))
-        for bucket, part in zip(buckets, parts, strict=True)
+        Stretch(Moment("ready", last), announces=tuple(parts[index] for index in indices))
+        for last, indices in groupby(range(len(buckets)), lambda index: buckets[index].last_tensor)
     ]
     return [*ready, Stretch(_GRADIENTS)]
 
 
 def _forward(model: Model, buckets: Sequence[Bucket], parts: Sequence[int]) -> list[Stretch]:
     """Go through the forward pass and wait before a layer until its parameters are there."""
-    order = _by_first_layer(model, buckets)
-    layers = [_first_layer(model, buckets[index]) for index in order]
-    stretches = [Stretch(Moment("forward", layers[0]))]
-    for index, following in zip(order, [*layers[1:], len(model.layers)], strict=True):
-        stretches.append(Stretch(Moment("forward", following), after_previous=(parts[index],)))
+    needed = [
+        (layer, tuple(parts[index] for index in indices))
+        for layer, indices in groupby(_by_first_layer(buckets), lambda index: buckets[index].first_layer)
+    ]
+    stretches = [Stretch(Moment("forward", needed[0][0]))]
+    for (_, awaited), (following, _) in zip(needed, [*needed[1:], (len(model.layers), ())], strict=True):
+        stretches.append(Stretch(Moment("forward", following), after_previous=awaited))
     return stretches
 
 
-def _first_layer(model: Model, bucket: Bucket) -> int:
-    """Return the first layer that has parameters in a bucket."""
-    return min(model.tensors[tensor].layer for tensor in range(bucket.first_tensor, bucket.last_tensor + 1))
-
-
-def _by_first_layer(model: Model, buckets: Sequence[Bucket]) -> list[int]:
+def _by_first_layer(buckets: Sequence[Bucket]) -> list[int]:
     """Return the buckets in the order in which the forward pass needs them."""
-    return sorted(range(len(buckets)), key=lambda index: (_first_layer(model, buckets[index]), index))
+    return sorted(range(len(buckets)), key=lambda index: (buckets[index].first_layer, index))

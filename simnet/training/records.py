@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simnet.fabric.interface import Placed
+from simnet.fabric.play import Play
 
 __all__ = ["CollectiveRow", "IterationRow", "Sent"]
 
@@ -74,6 +75,40 @@ class CollectiveRow(NamedTuple):
     lost_bytes: float
     placement: Placed
     worker: int = -1
+
+    @classmethod
+    def of(
+        cls,
+        job: str,
+        iteration: int,
+        bucket: int,
+        what: str,
+        algorithm: str,
+        size_bytes: float,
+        announced_s: float,
+        play: Play,
+        placement: Placed,
+        worker: int = -1,
+    ) -> CollectiveRow:
+        """Return the row of an exchange that has been played."""
+        sent_bytes = placement.payload_bytes_sent
+        return cls(
+            job,
+            iteration,
+            bucket,
+            what,
+            algorithm,
+            size_bytes,
+            announced_s,
+            play.started_at_s,
+            play.duration_s,
+            placement.schedule.messages(),
+            float(sent_bytes.sum()),
+            float(sent_bytes.max(initial=0.0)),
+            play.lost_bytes,
+            placement,
+            worker,
+        )
 
 
 class Sent:

@@ -20,6 +20,7 @@ __all__ = [
     "JobSettings",
     "Parallelism",
     "RunSettings",
+    "Scheduling",
     "Sync",
     "TrainingSettings",
 ]
@@ -142,6 +143,50 @@ class Parallelism:
 
 
 @dataclass(frozen=True)
+class Scheduling:
+    """What travels together, and what goes first.
+
+    Parameters
+    ----------
+    order : str
+        ``first_ready``: in the order in which all have announced it; ``priority``: what the forward pass needs first.
+    fusion : str
+        What travels together. ``size``: tensors in buckets that are large enough; ``merged``: tensors in buckets whose
+        exchange, one after the other, is over first; ``cycle``: tensors that are ready when a cycle ends.
+    cycle_s : float
+        With ``cycle``: its length, above 0 [s].
+    buffer_bytes : float
+        With ``cycle``: what travels together is at most so much [bytes].
+    piece_bytes : float
+        Buckets are cut into pieces of at most so much [bytes].
+    negotiation_s : float
+        From the announcement of the last worker until all know of it [s].
+    streams : float or None
+        Exchanges that may be under way at once; with parameter servers, those that a worker may be pushing. None: as
+        many as the architecture usually has.
+    """
+
+    order: Literal["first_ready", "priority"] = "first_ready"
+    fusion: Literal["size", "merged", "cycle"] = "size"
+    cycle_s: float = math.inf
+    buffer_bytes: float = math.inf
+    piece_bytes: float = math.inf
+    negotiation_s: float = 0.0
+    streams: float | None = None
+
+    def streams_of(self, usual: float, *, joins_late: bool) -> float:
+        """Return how many streams an architecture has that has so many as a rule.
+
+        Where workers take part as they are ready, all at once as a rule, no order means anything; with priority they
+        push one after the other, as in P3 (A. Jayarajan et al., "Priority-based parameter propagation for distributed
+        DNN training", MLSys 2019).
+        """
+        if self.streams is not None:
+            return self.streams
+        return 1 if self.order == "priority" and joins_late else usual
+
+
+@dataclass(frozen=True)
 class Sync:
     """When workers synchronise.
 
@@ -229,6 +274,7 @@ class TrainingSettings:
         Go on where the memory of a GPU does not suffice.
     compression : Compression or None
         None: gradients travel as they are.
+    scheduling : Scheduling
     """
 
     workers: int
@@ -249,6 +295,7 @@ class TrainingSettings:
     optimizer: str = "sgd_momentum"
     allow_oversubscribed: bool = False
     compression: Compression | None = None
+    scheduling: Scheduling = Scheduling()
 
     @property
     def grid(self) -> Parallelism:

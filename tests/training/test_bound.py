@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simnet.training.bound import bound_iteration_s
-from simnet.training.settings import Architecture, Jitter, RunSettings, TrainingSettings
+from simnet.training.settings import Architecture, Jitter, RunSettings, Scheduling, TrainingSettings
 
 from .building import run_job, workload
 
@@ -43,6 +44,37 @@ def test_no_run_is_faster(name, workers, sigma, overlap, warmup, seed):
     jitter = Jitter("lognormal", sigma) if sigma else None
     training = TrainingSettings(workers, Architecture(name), bucket_bytes=1.0, overlap=overlap, jitter=jitter)
     least, taken = both(training, RunSettings(4, warmup, seed))
+    assert least <= taken * (1 + 1e-9)
+
+
+@given(
+    st.sampled_from(ARCHITECTURES),
+    st.integers(2, 6),
+    st.booleans(),
+    st.sampled_from([0.0, 0.3]),
+    st.builds(
+        Scheduling,
+        order=st.sampled_from(["first_ready", "priority"]),
+        piece_bytes=st.sampled_from([math.inf, 400_000.0]),
+        streams=st.sampled_from([None, 1, 3]),
+    ),
+    st.sampled_from([{}, {"fusion": "merged"}, {"fusion": "cycle", "cycle_s": 1e-3, "buffer_bytes": 2e6}]),
+    st.sampled_from([0.0, 1e-3]),
+)
+@settings(max_examples=80, deadline=None)
+def test_no_run_is_faster_whatever_goes_first(name, workers, forward_overlap, sigma, scheduling, fusion, negotiation_s):
+    """Nor whatever travels together."""
+    if name != "parameter_server":
+        scheduling = replace(scheduling, negotiation_s=negotiation_s, **fusion)
+    training = TrainingSettings(
+        workers,
+        Architecture(name),
+        bucket_bytes=1.0,
+        forward_overlap=forward_overlap,
+        jitter=Jitter("lognormal", sigma) if sigma else None,
+        scheduling=scheduling,
+    )
+    least, taken = both(training, RunSettings(4, 1))
     assert least <= taken * (1 + 1e-9)
 
 

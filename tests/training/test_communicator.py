@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import simpy
@@ -12,7 +14,7 @@ from simnet.fabric.network import Network
 from simnet.protocols import FlowProtocol
 from simnet.topology import star
 from simnet.traffic import ring_all_reduce
-from simnet.training.communicator import Communicator, Exchange
+from simnet.training.communicator import Communicator, Exchange, Fusion
 from simnet.training.records import CollectiveRow, Sent
 
 
@@ -20,7 +22,7 @@ from simnet.training.records import CollectiveRow, Sent
 def make_communicator():
     """A communicator of two workers whose exchanges of one bucket each take 1 s."""
 
-    def make(priorities):
+    def make(priorities, **options):
         env, recorder = simpy.Environment(), Recorder()
         topology = star(hosts=2, bandwidth_bytes_per_s=1.0, latency_s=0.0)
         fabric = FluidFabric(env, Network(topology, FlowProtocol()))
@@ -32,7 +34,7 @@ def make_communicator():
         return (
             env,
             recorder,
-            Communicator(env, fabric, recorder, "job", np.arange(2), exchanges, Sent(2, lambda _: True)),
+            Communicator(env, fabric, recorder, "job", np.arange(2), exchanges, Sent(2, lambda _: True), **options),
         )
 
     return make
@@ -121,5 +123,100 @@ def test_nothing_is_kept_of_what_everybody_has_seen_through(make_communicator):
         env.process(worker(rank))
     env.run()
     assert len(recorder.rows(CollectiveRow)) == 50
-    assert communicator._collectives == {}
+    assert communicator._parts == {}
     assert env.now == pytest.approx(50.0, rel=1e-12)
+
+
+def test_negotiation_delays_the_start_but_not_the_announcement(make_communicator):
+    """Announced by all at 3 s; all know of it at 3.25 s."""
+    env, recorder, communicator = make_communicator([0], negotiation_s=0.25)
+    announce_at(env, communicator, (1.0, 0, 0))
+    announce_at(env, communicator, (3.0, 0, 0))
+    env.run()
+    (row,) = recorder.rows(CollectiveRow)
+    assert (row.announced_s, row.start_s) == (3.0, 3.25)
+
+
+def test_negotiation_goes_on_beside_exchanges(make_communicator):
+    """Both are announced at 0 s, so that the second begins when the first is over, at 1.25 s."""
+    env, recorder, communicator = make_communicator([0, 0], negotiation_s=0.25)
+    for _ in range(2):
+        announce_at(env, communicator, (0.0, 0, 0), (0.0, 0, 1))
+    env.run()
+    assert order(recorder) == [(0, 0, 0.25), (0, 1, 1.25)]
+
+
+@pytest.fixture
+def make_cycle(make_communicator):
+    """A communicator with a cycle of 1 s, whose buckets of 1 byte travel together up to some size."""
+
+    def make(priorities, buffer_bytes):
+        env, recorder, communicator = make_communicator(priorities)
+
+        def together(parts):
+            one = communicator.exchanges[parts[0]]
+            return Exchange("ring", float(len(parts)), one.placement, one.priority, one.bucket)
+
+        communicator.fusion = Fusion(1.0, buffer_bytes, together)
+        return env, recorder, communicator
+
+    return make
+
+
+def fused(recorder) -> list[tuple[int, float, float]]:
+    """(first bucket, size, start)."""
+    return [(row.bucket, row.size_bytes, row.start_s) for row in recorder.rows(CollectiveRow)]
+
+
+def test_what_is_ready_when_a_cycle_ends_travels_together(make_cycle):
+    """Ready at 0.1 and 0.4 s: together at 1 s, until 2 s; at 1.2 s and just at 2 s: together at 2 s."""
+    env, recorder, communicator = make_cycle([0] * 4, 100.0)
+    for _ in range(2):
+        announce_at(env, communicator, (0.1, 0, 0), (0.4, 0, 1), (1.2, 0, 2), (2.0, 0, 3))
+    env.run()
+    assert fused(recorder) == [(0, 2.0, 1.0), (2, 2.0, 2.0)]
+
+
+def test_nothing_happens_in_cycles_with_nothing_ready(make_cycle):
+    env, recorder, communicator = make_cycle([0, 0], 100.0)
+    for _ in range(2):
+        announce_at(env, communicator, (0.5, 0, 0), (1000.5, 0, 1))
+    env.run()
+    assert fused(recorder) == [(0, 1.0, 1.0), (1, 1.0, 1001.0)]
+    assert env.now == 1002.0
+
+
+@pytest.mark.parametrize(
+    ("buffer_bytes", "sizes"), [(3.0, [3.0]), (2.0, [2.0, 1.0]), (1.0, [1.0] * 3), (0.5, [1.0] * 3)]
+)
+def test_the_buffer_holds_so_much_or_one_alone(make_cycle, buffer_bytes, sizes):
+    env, recorder, communicator = make_cycle([0] * 3, buffer_bytes)
+    for _ in range(2):
+        announce_at(env, communicator, (0.5, 0, 0), (0.5, 0, 1), (0.5, 0, 2))
+    env.run()
+    assert [size for _, size, _ in fused(recorder)] == sizes
+
+
+def test_who_waits_for_a_part_goes_on_when_all_that_travels_with_it_is_over(make_cycle):
+    """Both parts go together from 1 to 2 s."""
+    env, _, communicator = make_cycle([0, 0], 100.0)
+    for _ in range(2):
+        announce_at(env, communicator, (0.1, 0, 0), (0.2, 0, 1))
+
+    def worker(rank):
+        yield from communicator.finish(0, rank, rank)
+        return env.now
+
+    workers = [env.process(worker(rank)) for rank in range(2)]
+    env.run()
+    assert [worker.value for worker in workers] == [2.0, 2.0]
+
+
+def test_parts_of_different_kinds_travel_apart(make_cycle):
+    env, recorder, communicator = make_cycle([0] * 3, 100.0)
+    first, second, third = communicator.exchanges
+    communicator.exchanges = [first, replace(second, what="all_gather"), third]
+    for _ in range(2):
+        announce_at(env, communicator, (0.5, 0, 0), (0.5, 0, 1), (0.5, 0, 2))
+    env.run()
+    assert [size for _, size, _ in fused(recorder)] == [1.0, 1.0, 1.0]

@@ -106,7 +106,7 @@ JOB = TrainingSettings(4, bucket_bytes=1.0, compression=HALF)
 
 
 def timeline(training, rank=0):
-    buckets = make_buckets(LOAD.model.tensor_elements.tolist(), 4.0, training.bucket_bytes)
+    buckets = make_buckets(LOAD.model.tensors, 4.0, training.bucket_bytes)
     plan = compressed(plan_iteration(LOAD.model, buckets, training), LOAD.model, training)
     return compute_times(JobSettings("job", LOAD, training), plan, 0).timeline(0, rank)
 

@@ -18,7 +18,7 @@ LOAD = workload([10, 20, 30], forward_s=0.6, backward_s=[0.4, 0.2, 0.1])
 
 
 def times_of(training: TrainingSettings, *, bucket_bytes: float = 0.0, seed: int = 0, name: str = "job"):
-    buckets = make_buckets(LOAD.tensor_elements, 4.0, bucket_bytes)
+    buckets = make_buckets(LOAD.model.tensors, 4.0, bucket_bytes)
     return compute_times(JobSettings(name, LOAD, training), plan_iteration(LOAD.model, buckets, training), seed)
 
 

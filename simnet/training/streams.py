@@ -1,0 +1,45 @@
+"""Streams: how much may be under way at once, and what goes next where it is more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+__all__ = ["Streams"]
+
+
+@dataclass
+class Streams:
+    """Lets things begin when there is room, the smallest priority first, and among equals the first that came.
+
+    What has begun is never interrupted.
+
+    Parameters
+    ----------
+    limit : float
+        How many may be under way at once.
+    """
+
+    limit: float = math.inf
+    _under_way: int = 0
+    _came: int = 0
+    _queue: list[tuple[int, int, Callable[[], None]]] = field(default_factory=list)
+
+    def enter(self, priority: int, begin: Callable[[], None]) -> None:
+        """Have something begin, now or when it is its turn."""
+        self._came += 1
+        heappush(self._queue, (priority, self._came, begin))
+        self._go_on()
+
+    def leave(self) -> None:
+        """Say that something is over that has begun."""
+        self._under_way -= 1
+        self._go_on()
+
+    def _go_on(self) -> None:
+        while self._under_way < self.limit and self._queue:
+            self._under_way += 1
+            *_, begin = heappop(self._queue)
+            begin()
