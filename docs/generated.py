@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from simnet.experiment.columns import columns_as_markdown
 from simnet.protocols import FIELDS, PROTOCOLS, resolve, values
 from simnet.protocols.congestion.dcqcn_parameters import PAPER, VENDOR
 from simnet.scenario import scenario_keys, topology_from_text
+from simnet.scenario.job_models import SyncSpec
+from simnet.scenario.scheduling import ORDERS, FusionSpec
 from simnet.shipped import shipped_folder
 from simnet.topology import GENERATORS, summary_lines
 from simnet.training.architectures import ARCHITECTURES
@@ -71,7 +73,9 @@ def _names() -> str:
         ["`topology`, generator", _code(tuple(GENERATORS))],
         ["`protocol`", _code(PROTOCOLS)],
         ["`training.architecture`", _code(tuple(ARCHITECTURES))],
+        ["`training.sync`", _code(tuple(SyncSpec.model_fields))],
         ["`training.compression`", _code(("none", *SCHEMES))],
+        ["`training.scheduling.order`, `fusion`", _code(ORDERS) + "; " + _code(tuple(FusionSpec.model_fields))],
         ["`workload.model`", _code(list_models())],
         ["`workload.gpu`", _code(_gpu_families()) + ", or one variant by its full name"],
     ]
@@ -200,9 +204,9 @@ def _topologies() -> str:
 # -- results ---------------------------------------------------------------------------------------------------------
 
 
-def _rows_of(name: str) -> list[dict[str, str]]:
-    """Return the rows of a table in the results of protocols."""
-    with (ROOT / "results" / "protocols" / name).open(newline="", encoding="utf-8") as file:
+def _rows_of(name: str, folder: str = "protocols") -> list[dict[str, str]]:
+    """Return the rows of a table in a folder of the results."""
+    with (ROOT / "results" / folder / name).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -238,6 +242,28 @@ def _lossy() -> str:
     return _table(["network", "protocol", *losses], table)
 
 
+def _priority_latency() -> str:
+    """Return what priority gains and loses by latency."""
+    head = ["latency of a link [us]", "whole tensors [ms]", "pieces", "pieces, by priority", "whole / by priority"]
+    lines = [
+        [row["latency_us"], *_milliseconds(row, ("whole_s", "pieces_s", "priority_s")), f"{float(row['gain']):.2f}"]
+        for row in _rows_of("priority_latency.csv", "scheduling")
+    ]
+    return _table(head, lines)
+
+
+def _fusion() -> str:
+    """Return what ways to put tensors together take, by bandwidth."""
+    rows = _rows_of("fusion_resnet50.csv", "scheduling")
+    ways = list(rows[0])[1:]
+    lines = [[row["bandwidth_Gbps"], *_milliseconds(row, ways)] for row in rows]
+    return _table(["Gbit/s", *ways], lines)
+
+
+def _milliseconds(row: dict[str, str], columns: Iterable[str]) -> list[str]:
+    return [f"{1e3 * float(row[column]):.1f}" for column in columns]
+
+
 def _rounds() -> str:
     """Return what papers prove about rounds of communication."""
     head = ["algorithm", "rounds, order of", "assumes", "paper", "order found stated in"]
@@ -256,6 +282,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "protocol fields": _fields,
     "dcqcn": _dcqcn,
     "compression": _compression,
+    "priority_latency": _priority_latency,
+    "fusion": _fusion,
     "models": _models,
     "rates": _rates,
     "topologies": _topologies,

@@ -10,6 +10,8 @@ from pathlib import Path
 import compression
 import pandas as pd
 import protocols
+import scheduling
+import stragglers
 
 import simnet
 from simnet.experiment.collective import run_collective
@@ -171,6 +173,8 @@ def main() -> None:
     servers()
     protocols.main()
     compression.main()
+    scheduling.main()
+    stragglers.main()
     print(f"wrote {HERE} in {time.perf_counter() - began:.0f} s")
 
 

@@ -47,14 +47,12 @@ def collective(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list of objects.")] = False,
 ) -> None:
     """Time a collective alone on a cluster for each size, as nccl-tests does."""
-    from simnet.cli.frames import frame_as_json, frame_as_text
-    from simnet.errors import InputError, Problem, attempt
+    from simnet.cli.frames import form_problems, frame_in_form
+    from simnet.errors import InputError, attempt
     from simnet.experiment.collective import run_collective
     from simnet.scenario import load_collective
 
-    problems: list[Problem] = []
-    if as_csv and as_json:
-        problems.append(Problem("--csv and --json exclude each other", "one of them is wanted"))
+    problems = form_problems(as_csv=as_csv, as_json=as_json)
     settings = attempt(
         problems,
         lambda: load_collective(
@@ -72,14 +70,10 @@ def collective(
     if problems or settings is None:
         raise InputError(problems)
     frame = run_collective(settings, say=lambda line: print(line, file=sys.stderr, flush=True))
-    if as_json:
-        print(frame_as_json(frame))
-    elif as_csv:
-        print(frame.to_csv(index=False, lineterminator="\n"), end="")
-    else:
+    if not (as_csv or as_json):
         print(_heading(settings))
-        # Times to the nanosecond, bandwidths to the megabyte per second.
-        print(frame_as_text(frame, ".3f"))
+    # Times to the nanosecond, bandwidths to the megabyte per second.
+    print(frame_in_form(frame, as_csv=as_csv, as_json=as_json, form=".3f"))
 
 
 def _heading(settings: CollectiveSettings) -> str:

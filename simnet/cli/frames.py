@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["frame_as_json", "frame_as_text"]
+    from simnet.errors import Problem
+
+__all__ = ["form_problems", "frame_as_json", "frame_as_text", "frame_in_form"]
 
 
 def frame_as_json(frame: pd.DataFrame) -> str:
@@ -28,6 +30,20 @@ def frame_as_text(frame: pd.DataFrame, form: str = ".6g") -> str:
     cells += [[_shown(value, form) for value in row.values()] for row in frame.to_dict(orient="records")]
     widths = [max(len(line[place]) for line in cells) for place in range(len(frame.columns))]
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
+
+
+def form_problems(*, as_csv: bool, as_json: bool) -> list[Problem]:
+    """Return what is wrong with how a table is to be printed."""
+    from simnet.errors import Problem
+
+    return [Problem("--csv and --json exclude each other", "one of them is wanted")] if as_csv and as_json else []
+
+
+def frame_in_form(frame: pd.DataFrame, *, as_csv: bool, as_json: bool, form: str = ".6g") -> str:
+    """Return a table as JSON, as comma-separated values, or as text with numbers in some form."""
+    if as_json:
+        return frame_as_json(frame)
+    return frame.to_csv(index=False, lineterminator="\n").rstrip("\n") if as_csv else frame_as_text(frame, form)
 
 
 def _shown(value: object, form: str) -> str:

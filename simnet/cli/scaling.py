@@ -36,16 +36,14 @@ def scaling(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list of objects.")] = False,
 ) -> None:
     """Run a scenario on more and more workers: speed-up, efficiency, and the laws of Amdahl and Gustafson."""
-    from simnet.cli.frames import frame_as_json, frame_as_text
-    from simnet.errors import InputError, Problem, attempt
+    from simnet.cli.frames import form_problems, frame_in_form
+    from simnet.errors import InputError, attempt
     from simnet.experiment.plot import save_figure
     from simnet.experiment.scaling import scaling as run_scaling
     from simnet.experiment.scaling import scaling_curves
     from simnet.scenario import override_from_text
 
-    problems: list[Problem] = []
-    if as_csv and as_json:
-        problems.append(Problem("--csv and --json exclude each other", "one of them is wanted"))
+    problems = form_problems(as_csv=as_csv, as_json=as_json)
     counts = attempt(problems, lambda: _counts(workers))
     changes = [attempt(problems, partial(override_from_text, text)) for text in settings or []]
     if problems or counts is None:
@@ -54,12 +52,7 @@ def scaling(
     frame = run_scaling(scenario, counts, cast("Scaling", kind), values)
     if plot is not None:
         save_figure(scaling_curves(frame), plot)
-    if as_json:
-        print(frame_as_json(frame))
-    elif as_csv:
-        print(frame.to_csv(index=False, lineterminator="\n"), end="")
-    else:
-        print(frame_as_text(frame))
+    print(frame_in_form(frame, as_csv=as_csv, as_json=as_json))
 
 
 def _counts(text: str) -> list[int]:

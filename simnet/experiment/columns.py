@@ -130,7 +130,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             "time_to_target_s",
             "float",
             "s",
-            "startup_time_s + iterations_to_target * iteration_time_s; 0 where no target is given",
+            "startup_time_s + iterations_to_target * samples_per_iteration / throughput; 0 where no target is given",
         ),
         Column("bytes_sent_per_worker", "float", "bytes", "payload that a worker sends per iteration, mean"),
         Column("wire_bytes", "float", "bytes", "the same with packet headers; none within a host"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -157,7 +158,7 @@ def _training_lines(job: JobSettings) -> list[str]:
     gradients = float(workload.tensor_elements.sum()) * training.gradient_element_bytes
     lines = [
         _training_line(training, isinstance(workload, DataflowWorkload)),
-        f"  {format_size(gradients)} of gradients a replica, {format_size(training.bucket_bytes)} a bucket, "
+        f"  {format_size(gradients)} of gradients a replica, {_what_travels(training)}, "
         f"{'sent while the backward pass goes on' if training.overlap else 'sent after the backward pass'}",
     ]
     use = largest_memory_use(job)
@@ -167,6 +168,19 @@ def _training_lines(job: JobSettings) -> list[str]:
         source = f" from {', '.join(job.dataset.storage)}" if job.dataset.storage else ""
         lines.append(f"  samples of {format_size(job.dataset.bytes_per_sample)}{source}, {job.dataset.split}")
     return lines
+
+
+def _what_travels(training: TrainingSettings) -> str:
+    """Say what of the gradients travels together, and what first."""
+    scheduling = training.scheduling
+    said = {
+        "size": f"{format_size(training.bucket_bytes)} a bucket",
+        "merged": "in merged buckets",
+        "cycle": f"what is ready after cycles of {format_duration(scheduling.cycle_s)} together",
+    }[scheduling.fusion]
+    if scheduling.piece_bytes < math.inf:
+        said += f" in pieces of {format_size(scheduling.piece_bytes)}"
+    return f"{said}, by priority" if scheduling.order == "priority" else said
 
 
 def _training_line(training: TrainingSettings, is_graph: bool) -> str:

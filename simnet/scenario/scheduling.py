@@ -18,9 +18,9 @@ from simnet.units import MEBIBYTE, MILLISECOND
 if TYPE_CHECKING:
     from simnet.scenario.job_models import TrainingSpec
 
-__all__ = ["SchedulingSpec", "build_scheduling", "idle_scheduling", "scheduling_problems"]
+__all__ = ["ORDERS", "FusionSpec", "SchedulingSpec", "build_scheduling", "idle_scheduling", "scheduling_problems"]
 
-_ORDERS = ("first_ready", "priority")
+ORDERS = ("first_ready", "priority")
 
 
 class _SizeSpec(Section):
@@ -57,7 +57,7 @@ class FusionSpec(Choice):
 class SchedulingSpec(Section):
     """What travels together, and what goes first."""
 
-    order: Annotated[Literal["first_ready", "priority"], Word(_ORDERS)] = Field(
+    order: Annotated[Literal["first_ready", "priority"], Word(ORDERS)] = Field(
         "first_ready",
         description="first_ready: in the order in which all have announced it; priority: what the forward pass needs "
         "first. What is under way is not interrupted, so that partition says how soon it can be passed.",

@@ -103,10 +103,10 @@ def _in_step(
     last of them when all of it is.
     """
     first, last = float(begun_s.min()), float(begun_s.max())
-    end = 0.0
+    end, with_exchange = 0.0, set(exchanging)
     for iteration in iterations:
         slowest, quickest = compute.slowest(iteration), compute.quickest(iteration)
-        if iteration not in exchanging:
+        if iteration not in with_exchange:
             first, last = first + quickest[-1], last + quickest[-1]
             continue
         early = end

@@ -72,11 +72,14 @@ class Fusion:
         What travels together is at most so much, or one part alone [bytes].
     together : callable
         Returns the exchange of some parts.
+    at_least : sequence of Exchange
+        In which no more is exchanged than in those of all parts of an iteration, however they travel together.
     """
 
     cycle_s: float
     buffer_bytes: float
     together: Callable[[tuple[int, ...]], Exchange]
+    at_least: Sequence[Exchange] = ()
 
 
 @dataclass
@@ -198,12 +201,8 @@ class Communicator:
         return self._under_way.busy_s()
 
     def at_least(self) -> Sequence[Exchange]:
-        """Return exchanges in which as much is exchanged as in an iteration, in no more pieces than there are."""
-        if self.fusion is None:
-            return self.exchanges
-        kinds = dict.fromkeys(exchange.what for exchange in self.exchanges)
-        numbers = [[n for n, exchange in enumerate(self.exchanges) if exchange.what == kind] for kind in kinds]
-        return [self.fusion.together(tuple(own)) for own in numbers]
+        """Return exchanges in which no more is exchanged than in an iteration."""
+        return self.exchanges if self.fusion is None else self.fusion.at_least
 
     def goes_by_announcement(self) -> bool:
         """Tell whether exchanges begin in the order in which they are announced, each by itself."""

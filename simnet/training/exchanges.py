@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -77,21 +78,30 @@ def lay_out_fusion(
     if scheduling.fusion != "cycle" or not plan.parts:
         return None
     element_bytes = plan.parts[0].buffer(training.gradient_element_bytes)[1]
+    elements = [part.buffer(element_bytes)[0] for part in plan.parts]
 
     @cache
-    def lay_out(collective: str, elements: int) -> Callable[[int], Placed]:
+    def make(collective: str, size: int) -> Schedule:
         how = _how(arrangement, training, collective)
-        [schedule] = how.schedules([elements], element_bytes, fabric.network.protocol.divisible)
-        return _always(fabric.place(schedule, how.nodes))
+        [schedule] = how.schedules([size], element_bytes, fabric.network.protocol.divisible)
+        return schedule
+
+    def exchange(like: Exchange, size: int) -> Exchange:
+        nodes = _how(arrangement, training, like.what).nodes
+        placement = _always(fabric.place(make(like.what, size), nodes))
+        return replace(like, size_bytes=size * element_bytes, placement=placement)
 
     def together(parts: tuple[int, ...]) -> Exchange:
-        one = exchanges[parts[0]]
-        elements = sum(plan.parts[part].buffer(element_bytes)[0] for part in parts)
-        return Exchange(
-            one.algorithm, elements * element_bytes, lay_out(one.what, elements), one.priority, one.bucket, one.what
-        )
+        return exchange(exchanges[parts[0]], sum(elements[part] for part in parts))
 
-    return Fusion(scheduling.cycle_s, scheduling.buffer_bytes, together)
+    at_least = []
+    for kind in dict.fromkeys(one.what for one in exchanges):
+        own = [part for part, one in enumerate(exchanges) if one.what == kind]
+        whole = sum(elements[part] for part in own)
+        # Cut by themselves, the chunks of each part may be shorter by less than an element.
+        cut = len(own) * make(kind, whole).partition.chunks
+        at_least.append(exchange(exchanges[own[0]], max(whole - cut, 0)))
+    return Fusion(scheduling.cycle_s, scheduling.buffer_bytes, together, at_least)
 
 
 def measure_exchange(
