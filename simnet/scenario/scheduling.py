@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -14,9 +14,6 @@ from simnet.scenario.sections import Choice, Section
 from simnet.training.architectures import EACH_BY_ITSELF
 from simnet.training.settings import Scheduling
 from simnet.units import MEBIBYTE, MILLISECOND
-
-if TYPE_CHECKING:
-    from simnet.scenario.job_models import TrainingSpec
 
 __all__ = ["ORDERS", "FusionSpec", "SchedulingSpec", "build_scheduling", "idle_scheduling", "scheduling_problems"]
 
@@ -94,19 +91,23 @@ def build_scheduling(spec: SchedulingSpec) -> Scheduling:
     )
 
 
-def scheduling_problems(spec: TrainingSpec, *, is_split: bool) -> Iterator[Problem]:
+def scheduling_problems(
+    scheduling: SchedulingSpec, *, sync: str, architecture: str, compression: str, zero_stage: int, is_split: bool
+) -> Iterator[Problem]:
     """Yield what stands beside something else that leaves it no meaning; paths are below the section ``training``.
 
     Parameters
     ----------
-    spec : TrainingSpec
+    scheduling : SchedulingSpec
+    sync, architecture, compression : str
+        Their names.
+    zero_stage : int
     is_split : bool
         A model is split over workers.
     """
-    scheduling, architecture, compression = spec.scheduling, spec.architecture.name, spec.compression.name
     place = ("scheduling",)
     fusion = scheduling.fusion.name
-    if spec.sync.name in ("asp", "ssp"):
+    if sync in ("asp", "ssp"):
         given = {
             "order": scheduling.order != "first_ready",
             "fusion": fusion != "size",
@@ -115,7 +116,7 @@ def scheduling_problems(spec: TrainingSpec, *, is_split: bool) -> Iterator[Probl
         }
         for key in (key for key, is_given in given.items() if is_given):
             hint = "it goes with bsp and local_sgd: here each worker pushes what it has at once"
-            yield Problem(f"{key} stands beside sync {spec.sync.name}", hint, (*place, key))
+            yield Problem(f"{key} stands beside sync {sync}", hint, (*place, key))
         return
     if architecture in EACH_BY_ITSELF:
         hint = "it is for an all-reduce: here each worker pushes what it has by itself"
@@ -123,8 +124,8 @@ def scheduling_problems(spec: TrainingSpec, *, is_split: bool) -> Iterator[Probl
             yield Problem(f"fusion {fusion} stands beside architecture {architecture}", hint, (*place, "fusion"))
         if scheduling.negotiation > 0.0:
             yield Problem(f"negotiation stands beside architecture {architecture}", hint, (*place, "negotiation"))
-    if fusion == "merged" and (is_split or spec.zero_stage):
-        beside = f"zero_stage {spec.zero_stage}" if spec.zero_stage else "a model that is split"
+    if fusion == "merged" and (is_split or zero_stage):
+        beside = f"zero_stage {zero_stage}" if zero_stage else "a model that is split"
         hint = "size is possible: it is for gradients that are all-reduced as one backward pass makes them"
         yield Problem(f"fusion merged stands beside {beside}", hint, (*place, "fusion"))
     if compression == "none":
@@ -143,7 +144,7 @@ def scheduling_problems(spec: TrainingSpec, *, is_split: bool) -> Iterator[Probl
         yield Problem(f"streams {scheduling.streams} {beside}", hint, (*place, "streams"))
 
 
-def idle_scheduling(spec: TrainingSpec) -> Iterator[str]:
+def idle_scheduling(scheduling: SchedulingSpec, *, forward_overlap: bool) -> Iterator[str]:
     """Yield what is given and has no effect, in words."""
-    if spec.scheduling.order == "priority" and not spec.forward_overlap:
+    if scheduling.order == "priority" and not forward_overlap:
         yield "scheduling: order priority has no effect to speak of without forward_overlap: workers wait for all"

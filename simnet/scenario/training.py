@@ -145,7 +145,7 @@ def idle_notes(spec: TrainingSpec) -> tuple[str, ...]:
         notes.append("pipeline has no effect where no model is split")
     if spec.tensor != TensorSpec.model_validate({}) and (split is None or split.tensor == 1):
         notes.append("tensor has no effect where no layers are shared")
-    return (*notes, *idle_scheduling(spec))
+    return (*notes, *idle_scheduling(spec.scheduling, forward_overlap=spec.forward_overlap))
 
 
 def _architecture(spec: Any) -> Architecture:
@@ -323,7 +323,14 @@ def _sync_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # noqa
 
 
 def _scheduling_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # noqa: ARG001
-    yield from scheduling_problems(spec, is_split=_workers_of_a_replica(spec) > 1)
+    yield from scheduling_problems(
+        spec.scheduling,
+        sync=spec.sync.name,
+        architecture=spec.architecture.name,
+        compression=spec.compression.name,
+        zero_stage=spec.zero_stage,
+        is_split=_workers_of_a_replica(spec) > 1,
+    )
 
 
 def _option_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
