@@ -93,7 +93,7 @@ class _Part:
     waiting: int  # members that have not seen it through
     announced_s: float = math.nan
     play: Play | None = None
-    early: list[int] = field(default_factory=list)  # members that have announced it before it was under way
+    joined: list[int] = field(default_factory=list)  # members that take part, where they join late
 
 
 @dataclass
@@ -144,6 +144,8 @@ class Communicator:
     fusion: Fusion | None = None
     _parts: dict[tuple[int, int], _Part] = field(default_factory=dict)
     _agreed: list[_Part] = field(default_factory=list)  # what all have ready, until the cycle is over
+    _playing: dict[Play, Sequence[_Part]] = field(default_factory=dict)
+    _stopped: list[tuple[Play, Sequence[_Part]]] = field(default_factory=list)
     _queues: list[Streams] = field(init=False)
     _under_way: UnderWay = field(init=False)
 
@@ -230,6 +232,8 @@ class Communicator:
         """Have what is ready travel in as few exchanges as its buffer allows."""
         assert self.fusion is not None
         ready, self._agreed = sorted(self._agreed, key=lambda one: self.exchanges[one.number].priority), []
+        if not ready:
+            return
         together: list[_Part] = []
         held_bytes = 0.0
         for one in ready:
@@ -250,8 +254,13 @@ class Communicator:
         """Have parts that all have ready enter the queue, when all know of it."""
         if self.negotiation_s == 0.0:
             self._queue(parts)
-        else:
-            self.env.timeout(self.negotiation_s).callbacks.append(lambda _: self._queue(parts))
+            return
+
+        def go(_: simpy.Event) -> None:
+            if self._parts.get((parts[0].iteration, parts[0].number)) is parts[0]:
+                self._queue(parts)
+
+        self.env.timeout(self.negotiation_s).callbacks.append(go)
 
     def _queue(self, parts: Sequence[_Part]) -> None:
         priority = min(self.exchanges[one.number].priority for one in parts)
@@ -259,19 +268,20 @@ class Communicator:
 
     def _join(self, one: _Part, member: int) -> None:
         """Have a member take part as soon as the exchange is under way; the first has it enter the queue."""
+        one.joined.append(member)
         if one.play is not None:
             one.play.open([member])
-            return
-        one.early.append(member)
-        if len(one.early) == 1:
+        elif len(one.joined) == 1:
             self._queue([one])
 
     def _take_turn(self, one: _Part, member: int) -> None:
         """Have a member take part whose turn it is, and make room when all that it sends has arrived."""
+        one.joined.append(member)
         if one.play is None:
             self._start([one])
+        else:
+            one.play.open([member])
         assert one.play is not None
-        one.play.open([member])
         sent = one.play.rank_complete(self.exchanges[one.number].first_sent + member)
         sent.callbacks.append(lambda _: self._queues[member].leave())
 
@@ -287,7 +297,8 @@ class Communicator:
         play = self.fabric.play(placement, name, gates_open=not self.joins_late)
         if self.joins_late:
             others = np.arange(len(self.members), placement.schedule.ranks)
-            play.open(np.concatenate([np.array(parts[0].early, dtype=np.int64), others]))
+            play.open(np.concatenate([np.array(parts[0].joined, dtype=np.int64), others]))
+        self._playing[play] = parts
         for one in parts:
             one.play = play
             one.started.succeed()
@@ -300,6 +311,7 @@ class Communicator:
 
         def end(_: simpy.Event) -> None:
             self._under_way.end()
+            del self._playing[play]
             self.sent.add(iteration, self.members, placement)
             self.sent.add_lost(iteration, play.lost_bytes)
             if self.recorded:

@@ -23,6 +23,7 @@ class Streams:
     """
 
     limit: float = math.inf
+    _is_held: bool = False
     _under_way: int = 0
     _came: int = 0
     _queue: list[tuple[int, int, Callable[[], None]]] = field(default_factory=list)
@@ -38,8 +39,22 @@ class Streams:
         self._under_way -= 1
         self._go_on()
 
+    def hold(self) -> None:
+        """Let nothing begin until `release`."""
+        self._is_held = True
+
+    def release(self) -> None:
+        """Let things begin again."""
+        self._is_held = False
+        self._go_on()
+
+    def forget(self) -> None:
+        """Forget what is under way, and what waits."""
+        self._under_way = 0
+        self._queue.clear()
+
     def _go_on(self) -> None:
-        while self._under_way < self.limit and self._queue:
+        while not self._is_held and self._under_way < self.limit and self._queue:
             self._under_way += 1
             *_, begin = heappop(self._queue)
             begin()
