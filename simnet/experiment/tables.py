@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from simnet.experiment.columns import COLUMNS
-from simnet.fabric.faults import NetworkFault
 from simnet.fabric.interface import Fabric
 from simnet.fabric.packet.fabric import PacketFabric
+from simnet.scenario import Fault
 from simnet.traffic import Schedule, count
 from simnet.training.course import Course
 from simnet.training.job import Job
@@ -204,7 +204,7 @@ def connections_table(fabric: PacketFabric) -> pd.DataFrame:
     return ordered("connections", pd.DataFrame(fabric.connection_counts()))
 
 
-def faults_table(faults: Sequence[NetworkFault]) -> pd.DataFrame:
+def faults_table(faults: Sequence[Fault]) -> pd.DataFrame:
     """Return one row a fault, in the order of the scenario."""
     names = [column.name for column in COLUMNS["faults"]]
     return ordered("faults", pd.DataFrame([{name: getattr(fault, name) for name in names} for fault in faults]))

@@ -8,19 +8,21 @@ announced them, and each member takes part from its own announcement on: so work
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import heappop, heappush
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from simnet.engine.alarm import URGENT, Alarm
 from simnet.engine.recorder import Recorder
 from simnet.fabric.interface import Fabric, Placed
 from simnet.fabric.play import Play
 from simnet.training.records import CollectiveRow, Sent
-from simnet.training.under_way import UnderWay
+from simnet.training.under_way import UnderWay, stopped
 
 __all__ = ["Communicator", "Exchange"]
 
@@ -63,7 +65,7 @@ class _Collective:
     waiting: int  # members that have not seen it through
     announced_s: float = math.nan
     play: Play | None = None
-    early: list[int] = field(default_factory=list)  # members that have announced it before it started
+    joined: list[int] = field(default_factory=list)  # members that have announced it, where they join late
 
 
 @dataclass
@@ -106,6 +108,7 @@ class Communicator:
     _collectives: dict[tuple[int, int], _Collective] = field(default_factory=dict)
     _queue: list[tuple[int, int, str, _Collective]] = field(default_factory=list)
     _announcements: int = 0
+    _held_streams: float = 0  # what `streams` is again when it is held no more
     _under_way: UnderWay = field(init=False)
 
     def __post_init__(self) -> None:
@@ -118,11 +121,11 @@ class Communicator:
         if collective.missing == 0:
             collective.announced_s = self.env.now
         if self.joins_late:
+            collective.joined.append(member)
             if collective.play is not None:
                 collective.play.open([member])
                 return
-            collective.early.append(member)
-        enters = len(collective.early) == 1 if self.joins_late else collective.missing == 0
+        enters = len(collective.joined) == 1 if self.joins_late else collective.missing == 0
         if enters:
             self._announcements += 1
             priority = self.exchanges[part].priority
@@ -181,7 +184,7 @@ class Communicator:
             play = collective.play = self.fabric.play(placement, name, gates_open=not self.joins_late)
             if self.joins_late:
                 others = np.arange(len(self.members), placement.schedule.ranks)
-                play.open(np.concatenate([np.array(collective.early, dtype=np.int64), others]))
+                play.open(np.concatenate([np.array(collective.joined, dtype=np.int64), others]))
             collective.started.succeed()
             play.complete.callbacks.append(self._on_complete(collective, placement))
 
@@ -220,3 +223,58 @@ class Communicator:
                 placement,
             )
         )
+
+    def hold(self) -> None:
+        """Stop what is under way, and begin nothing until `resume`, as somebody is not there any more."""
+        if self._held_streams:
+            return
+        self._held_streams, self.streams = self.streams, 0
+        for collective in self._collectives.values():
+            play = collective.play
+            if play is None or not stopped(self.fabric, play):
+                continue
+            self._under_way.end()
+            self._announcements += 1
+            priority = self.exchanges[collective.part].priority
+            heappush(self._queue, (priority, self._announcements, self._name(collective), collective))
+            collective.play, collective.started = None, self.env.event()
+            collective.started.callbacks.append(_serve_who_waited_for(play, collective))
+
+    def move(self, nodes: Mapping[int, int]) -> None:
+        """Have ranks on other nodes from now on."""
+        self.exchanges = [self._elsewhere(exchange, nodes) for exchange in self.exchanges]
+
+    def resume(self) -> None:
+        """Begin again what was stopped, from its beginning."""
+        self.streams, self._held_streams = self._held_streams or self.streams, 0
+        self._start_next()
+
+    def abandon(self) -> None:
+        """Hold, and forget what has been announced: all members begin an iteration anew."""
+        self.hold()
+        self._collectives.clear()
+        self._queue.clear()
+
+    def _elsewhere(self, exchange: Exchange, moved: Mapping[int, int]) -> Exchange:
+        def placement(iteration: int) -> Placed:
+            usual = exchange.placement(iteration)
+            nodes = np.array([moved.get(rank, node) for rank, node in enumerate(usual.nodes.tolist())])
+            return self.fabric.place(usual.schedule, nodes)
+
+        return replace(exchange, placement=placement)
+
+
+def _serve(event: Alarm, again: simpy.Event) -> None:
+    event.set(0.0, URGENT, again.value)
+
+
+def _serve_who_waited_for(stopped_play: Play, collective: _Collective) -> Callable[[simpy.Event], None]:
+    """Return what lets those who wait for a play that was stopped go on with the one in its place."""
+
+    def wait_on(_: simpy.Event) -> None:
+        assert collective.play is not None
+        for rank, event in stopped_play.rank_events.items():
+            if not event.triggered:
+                collective.play.rank_complete(rank).callbacks.append(partial(_serve, event))
+
+    return wait_on
