@@ -53,9 +53,8 @@ def build_crashes(specs: Sequence[FaultSpec], topology: Topology, jobs: Sequence
     for number, spec in enumerate(specs):
         if spec.name not in ("worker_crash", "server_crash"):
             continue
-        made = attempt(
-            problems, partial(_build_at, number, spec, topology, jobs, [one.crash for one in found.values()])
-        )
+        before = [one.crash for one in found.values()]
+        made = attempt(problems, partial(_build_at, number, spec, topology, jobs, before))
         if made is not None:
             found[number] = made
     if problems:
@@ -145,9 +144,8 @@ def _replica(
         return free[0]
     names = [compiled.node_names[host] for host in hosts]
     if options.replica not in names:
-        raise InputError(
-            Problem(f"there is no host {options.replica!r}", hint_at(options.replica, names), ("replica",))
-        )
+        message = f"there is no host {options.replica!r}"
+        raise InputError(Problem(message, hint_at(options.replica, names), ("replica",)))
     node = compiled.node_index[options.replica]
     if node == servers[options.server]:
         message = f"server {options.server} itself is on {options.replica}"
