@@ -40,6 +40,7 @@ PARTS = (
     "exposed_communication_time_s",
     "waiting_time_s",
     "input_time_s",
+    "checkpoint_time_s",
     "communication_time_s",
 )
 """Times of an iteration; all but the last make up the whole."""
@@ -78,6 +79,7 @@ def iterations_table(rows: Sequence[IterationRow], course: Course) -> pd.DataFra
             "exposed_communication_s": "exposed_communication_time_s",
             "waiting_s": "waiting_time_s",
             "input_s": "input_time_s",
+            "checkpoint_s": "checkpoint_time_s",
             "communication_s": "communication_time_s",
             "staleness": "staleness_updates",
             "ahead": "ahead_iterations",
@@ -95,6 +97,7 @@ def iteration_time(times: Any) -> Any:
         + times["exposed_communication_time_s"]
         + times["waiting_time_s"]
         + times["input_time_s"]
+        + times["checkpoint_time_s"]
     )
 
 

@@ -364,8 +364,8 @@ class CheckpointSpec(Section):
     )
     rate: Annotated[float, Quantity("bandwidth", positive=True)] | None = Field(
         None,
-        description="Of a worker's own disk, where there is no storage; 1.8 GB/s where not given, as of an SSD Intel DC "
-        "P4500.",
+        description="Of a worker's own disk, where there is no storage; 1.8 GB/s where not given, as an SSD Intel DC "
+        "P4500 has.",
     )
 
 

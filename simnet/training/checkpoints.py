@@ -43,7 +43,7 @@ class Checkpoints(Protocol):
 class _Writing:
     """A checkpoint on its way."""
 
-    missing: int
+    missing: int  # workers that have not got there, and shares that are not written
     complete: simpy.Event
 
 
@@ -51,9 +51,9 @@ class _Writing:
 class InStepCheckpoints:
     """Checkpoints of workers in step: the state behind the same iteration of all.
 
-    Each writes when it gets there. A checkpoint counts when the last of its shares is written; whoever comes to the
-    next before its share of the one before is written waits for that, as only one copy is kept (J. Mohan, A.
-    Phanishayee, V. Chidambaram, "CheckFreq: frequent, fine-grained DNN checkpointing", FAST 2021).
+    Each writes when it gets there. A checkpoint counts when all have got there and the last of its shares is written;
+    whoever comes to the next before its share of the one before is written waits for that, as only one copy is kept
+    (J. Mohan, A. Phanishayee, V. Chidambaram, "CheckFreq: frequent, fine-grained DNN checkpointing", FAST 2021).
 
     Parameters
     ----------
@@ -63,6 +63,7 @@ class InStepCheckpoints:
     state : State
     counts : callable
         Tells whether what is complete now is measured.
+    workers : int
 
     Attributes
     ----------
@@ -75,6 +76,7 @@ class InStepCheckpoints:
     store: Store
     state: State
     counts: Callable[[], bool]
+    workers: int
     iteration: int = 0
     count: int = 0
     _under_way: dict[int, _Writing] = field(default_factory=dict)
@@ -86,7 +88,7 @@ class InStepCheckpoints:
             return
         is_first = iteration not in self._under_way
         if is_first:
-            self._under_way[iteration] = _Writing(len(self.state.written), self.env.event())
+            self._under_way[iteration] = _Writing(self.workers + len(self.state.written), self.env.event())
         writing = self._under_way[iteration]
         for share in self.state.written:
             if share.holder == ("worker", rank) or (is_first and share.holder.kind == "server"):
@@ -94,6 +96,7 @@ class InStepCheckpoints:
                 if before is not None and before.is_alive:
                     yield before
                 self._writes[share.holder] = self.env.process(self._write(writing, iteration, share))
+        self._count_down(writing, iteration)
         if self.settings.blocking:
             yield writing.complete
 
@@ -114,6 +117,9 @@ class InStepCheckpoints:
             yield from self.store.write(self.state.node[share.holder], share.size_bytes)
         except simpy.Interrupt:
             return
+        self._count_down(writing, iteration)
+
+    def _count_down(self, writing: _Writing, iteration: int) -> None:
         writing.missing -= 1
         if writing.missing == 0:
             self._under_way.pop(iteration, None)

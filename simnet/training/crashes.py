@@ -107,6 +107,10 @@ class Supervisor:
     def _measure(self, _: simpy.Event) -> None:
         self.measured_s = self.crew.env.now
 
+    def recovery_s(self) -> float:
+        """Return what crashes of workers took of each measured iteration, when all is over, mean [s]."""
+        raise NotImplementedError
+
     def _come(self, crash: Crash) -> Waits:
         """Let a crash happen at its time, if there is anybody still whom it could concern."""
         env = self.crew.env
@@ -207,6 +211,23 @@ class InStepSupervisor(Supervisor):
     communicators: Sequence[tuple[Communicator, bool]] = ()
     checkpoints: InStepCheckpoints | None = None
     _recovers: bool = False
+    _last_s: float = -math.inf  # when all began again for the last time
+
+    def recovery_s(self) -> float:
+        """Return the time that was no part of an iteration that counts, over measured iterations and workers [s]."""
+        if self._last_s < self.measured_s:
+            return 0.0
+        course, found = self.crew.course, 0.0
+        own: list[list[IterationRow]] = [[] for _ in self.crew.workers]
+        for row in self.crew.recorder.rows(IterationRow):
+            if row.job == self.crew.job and row.iteration >= course.first[row.rank]:
+                own[row.rank].append(row)
+        for rows in own:
+            # Of those who have begun again the first measured iteration, what they did before has no row.
+            begun_s = min(rows[0].start_s, self.measured_s)
+            whole_s = rows[-1].start_s + rows[-1].duration_s - begun_s
+            found += max(whole_s - sum(row.duration_s for row in rows), 0.0)
+        return found / float(course.count.sum())
 
     def _crash(self, crash: Crash) -> None:
         if isinstance(crash, WorkerCrash):
@@ -291,7 +312,7 @@ class InStepSupervisor(Supervisor):
         self.lost_iterations += len(lost) / len(crew.workers)
         crew.sent.forget(first)
         crew.course.rewind()
-        self._recovers = False
+        self._recovers, self._last_s = False, crew.env.now
         for communicator, _ in self.communicators:
             communicator.resume()
         for rank in self._lives:
@@ -313,14 +334,20 @@ class AloneSupervisor(Supervisor):
 
     Attributes
     ----------
-    absences : list of (float, float)
-        When workers were away, each time [s].
+    absences : list of list of float
+        From when until when a worker was away, each time [s].
     """
 
     own: Sequence[OwnCommunicator] = ()
     peers: Sequence[Sequence[int]] | None = None
     checkpoints: AloneCheckpoints | None = None
-    absences: list[tuple[float, float]] = field(default_factory=list)
+    absences: list[list[float]] = field(default_factory=list)
+
+    def recovery_s(self) -> float:
+        """Return for how long workers were away while it was measured, over measured iterations of all [s]."""
+        end_s = self.measured_s + self.crew.course.duration_s
+        away_s = sum(max(min(to, end_s) - max(since, self.measured_s), 0.0) for since, to in self.absences)
+        return away_s / float(self.crew.course.count.sum())
 
     def _crash(self, crash: Crash) -> None:
         if isinstance(crash, WorkerCrash):
@@ -344,22 +371,22 @@ class AloneSupervisor(Supervisor):
                 f"{holder} crashed at {crash.begin_s:.9g} s as the last of the {len(ends)} workers of job {crew.job}, "
                 f"none of which comes back"
             )
-        crew.env.process(self._come_back(crash.worker, crew.env.now))
+        self.absences.append([crew.env.now, math.inf])
+        crew.env.process(self._come_back(crash.worker, self.absences[-1]))
 
-    def _come_back(self, rank: int, since_s: float) -> Waits:
+    def _come_back(self, rank: int, away_s: list[float]) -> Waits:
         """Let a worker go on when it is there again and has pulled the parameters."""
         crew, holder = self.crew, Holder("worker", rank)
         absence = self._away[holder]
         while True:
             if not (yield from self._wait_for(absence)):
-                self.absences.append((since_s, math.inf))
                 return
             for server in [one for one in self._away if one.kind == "server"]:
                 yield self._away[server].back if server in self._away else crew.env.timeout(0.0)
             yield from played(crew.fabric, self._parameters_for(rank), f"{crew.job}: parameters for worker {rank}")
             if absence.crash.end_s <= crew.env.now:
                 break
-        self.absences.append((since_s, crew.env.now))
+        away_s[1] = crew.env.now
         self._is_back(holder)
         if self.checkpoints is not None:
             self.checkpoints.join(holder)

@@ -325,7 +325,7 @@ class _Start:
         own = groups[0, 0].own if (0, 0) in groups else ()
         if own:
             return AloneCheckpoints(self.env, settings, store, state, counts, own[0].clocks, len(own))
-        return InStepCheckpoints(self.env, settings, store, state, counts)
+        return InStepCheckpoints(self.env, settings, store, state, counts, len(self.nodes))
 
     def step(self, parts: StepParts, replica: int, stretches: Stretches) -> SplitStep:
         """Let the workers of a replica do their steps together."""

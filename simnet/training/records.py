@@ -44,6 +44,11 @@ class IterationRow(NamedTuple):
     checkpoint_s: float = 0.0
     attempt: int = 0
 
+    @property
+    def duration_s(self) -> float:
+        """From its beginning to its end [s]."""
+        return self.compute_s + self.exposed_communication_s + self.waiting_s + self.input_s + self.checkpoint_s
+
 
 class CollectiveRow(NamedTuple):
     """One exchange of one bucket.

@@ -35,6 +35,7 @@ def lay_out_state(settings: JobSettings, nodes: NDArray[np.int64], groups: Mappi
         Those that exchange gradients, by stage and place in it.
     """
     training = settings.training
+    has_servers = training.architecture.name == "parameter_server"
     parameters, optimizer = state_bytes(settings)
     checkpoint = training.checkpoint
     whole = parameters + optimizer
@@ -49,12 +50,13 @@ def lay_out_state(settings: JobSettings, nodes: NDArray[np.int64], groups: Mappi
     for key, group in groups.items():
         part = elements[key] / everything
         members = [Holder("worker", rank) for rank in group.members.tolist()]
-        if training.architecture.name == "parameter_server" and len(group.nodes) > len(members):
-            for number, held in enumerate(_of_servers(group, settings)):
-                server = Holder("server", number)
-                node[server] = int(group.nodes[len(members) + number])
+        for number, held in enumerate(_of_servers(group, settings) if has_servers else ()):
+            server = Holder("server", number)
+            node[server] = int(group.nodes[len(members) + number])
+            if not _differ(settings):
                 written.append(Share(server, whole * part * held))
                 pulled += [(server, one, parameters * part * held) for one in members]
+        if has_servers and not _differ(settings):
             continue
         each = 1.0 / len(members) if training.zero_stage else 1.0
         read += [Share(one, whole * part * each) for one in members]
