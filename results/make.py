@@ -10,6 +10,7 @@ from pathlib import Path
 import compression
 import pandas as pd
 import protocols
+import recovery
 
 import simnet
 from simnet.experiment.collective import run_collective
@@ -171,6 +172,7 @@ def main() -> None:
     servers()
     protocols.main()
     compression.main()
+    recovery.main()
     print(f"wrote {HERE} in {time.perf_counter() - began:.0f} s")
 
 
