@@ -264,6 +264,32 @@ def _milliseconds(row: dict[str, str], columns: Iterable[str]) -> list[str]:
     return [f"{1e3 * float(row[column]):.1f}" for column in columns]
 
 
+def _losses() -> str:
+    """Return what the loss of a worker or a server costs."""
+    rows = [
+        [
+            row["exchange"],
+            row["lost"],
+            *(f"{float(row[column]):.0f}" for column in ("without_samples_per_s", "throughput_samples_per_s")),
+            f"{float(row['longer_s']):.1f}",
+            f"{float(row['lost_iterations']):g}",
+        ]
+        for row in _rows_of("losses.csv", "recovery")
+    ]
+    head = ["exchange", "lost", "without the loss [samples/s]", "with it", "takes longer [s]", "lost iterations"]
+    return _table(head, rows)
+
+
+def _intervals() -> str:
+    """Return how long training takes by the interval of checkpoints."""
+    rows = [
+        [f"{float(row['interval_s']):g}", *(f"{float(row[key]):.3f}" for key in ("time_over_work", "standard_error"))]
+        + [f"{float(row['formula']):.3f}"]
+        for row in _rows_of("intervals.csv", "recovery")
+    ]
+    return _table(["t [s]", "time / work", "standard error", "formula"], rows)
+
+
 def _rounds() -> str:
     """Return what papers prove about rounds of communication."""
     head = ["algorithm", "rounds, order of", "assumes", "paper", "order found stated in"]
@@ -290,5 +316,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "Inception-V3, ring": lambda: _each_protocol("ring"),
     "Inception-V3, parameter server": lambda: _each_protocol("1 parameter server"),
     "lossy training": _lossy,
+    "losses": _losses,
+    "checkpoint intervals": _intervals,
 }
 """What writes each part, by its name."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import compression
 import pandas as pd
 import protocols
+import recovery
 import scheduling
 import stragglers
 
@@ -175,6 +176,7 @@ def main() -> None:
     compression.main()
     scheduling.main()
     stragglers.main()
+    recovery.main()
     print(f"wrote {HERE} in {time.perf_counter() - began:.0f} s")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 __all__ = ["Recorder"]
@@ -18,6 +19,12 @@ class Recorder:
     def add(self, row: NamedTuple) -> None:
         """Append a row to the table of its kind."""
         self._rows.setdefault(type(row), []).append(row)
+
+    def take_back(self, kind: type[Row], is_void: Callable[[Row], bool]) -> list[Row]:
+        """Remove rows of one kind, as what they tell of is void; return them."""
+        rows = self.rows(kind)
+        self._rows[kind] = [row for row in rows if not is_void(row)]
+        return [row for row in rows if is_void(row)]
 
     def rows(self, kind: type[Row]) -> list[Row]:
         """Return all rows of one kind, in the order in which they came."""

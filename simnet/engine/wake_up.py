@@ -30,7 +30,8 @@ class WakeUp:
 
     def at(self, time_s: float) -> None:
         """Ask for a time, not before now [s]; an earlier one that was asked for serves as well."""
-        delay = time_s - self._env.now
+        # A clock of one's own may be behind by what rounding makes of an instant.
+        delay = max(time_s - self._env.now, 0.0)
         # What the clock will show then, which rounding can make another time.
         time_s = self._env.now + delay
         if time_s >= self._at_s:

@@ -48,6 +48,7 @@ _TIMES = (
         "standing still while the group does not communicate: waiting for peers (stragglers, pipeline bubbles)",
     ),
     Column("input_time_s", "float", "s", "standing still for training data"),
+    Column("checkpoint_time_s", "float", "s", "standing still until a checkpoint is written, at its beginning"),
     Column(
         "communication_time_s",
         "float",
@@ -80,8 +81,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             "iteration_time_s",
             "float",
             "s",
-            "mean over workers and measured iterations "
-            "= compute_time_s + exposed_communication_time_s + waiting_time_s + input_time_s",
+            "mean over workers and measured iterations = compute_time_s + exposed_communication_time_s + "
+            "waiting_time_s + input_time_s + checkpoint_time_s + recovery_time_s",
         ),
         Column("iteration_time_p95_s", "float", "s", "95th percentile over workers and measured iterations"),
         *_TIMES,
@@ -123,6 +124,27 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("ahead_max_iterations", "float", "", "most iterations that a worker began ahead of the slowest"),
         Column(
             "straggler_cost", "float", "", "waiting_time_s / iteration_time_s: what standing still for others takes"
+        ),
+        Column("checkpoints", "int", "", "written to their ends in the measured time"),
+        Column(
+            "recovery_time_s",
+            "float",
+            "s",
+            "what crashes take of an iteration: the time that was no part of an iteration that counts, over the "
+            "measured iterations; where workers go on by themselves, the time for which some were away",
+        ),
+        Column(
+            "lost_iterations",
+            "float",
+            "",
+            "iterations of all workers that were done for nothing, warm-up counted, over their number: done again, or "
+            "updates that a server has lost",
+        ),
+        Column(
+            "goodput_ratio",
+            "float",
+            "",
+            "1 - (checkpoint_time_s + recovery_time_s) / iteration_time_s: time that counts",
         ),
         Column("iterations_to_target", "int", "", "of the whole training, to training.target; 0 where none is given"),
         Column("rounds_to_target", "int", "", "how often workers communicate until then"),
@@ -178,11 +200,17 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             "iteration_time_s",
             "float",
             "s",
-            "compute_time_s + exposed_communication_time_s + waiting_time_s + input_time_s",
+            "compute_time_s + exposed_communication_time_s + waiting_time_s + input_time_s + checkpoint_time_s",
         ),
         *_TIMES,
         Column("staleness_updates", "int", "", "updates of others that its own did not know of"),
         Column("ahead_iterations", "int", "", "iterations that it began ahead of the slowest"),
+        Column(
+            "attempt",
+            "int",
+            "",
+            "how often the worker had begun again after a crash; what was done for nothing has no row",
+        ),
     ),
     "workers": (
         _JOB,
@@ -285,9 +313,9 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "faults": (
         Column("kind", "str", "", "what went wrong; one row a fault, in the order of the scenario"),
-        Column("what", "str", "", "link, switch or host that it happened to"),
+        Column("what", "str", "", "link, switch, host, worker or server that it happened to"),
         Column("begin_s", "float", "s", "when it began"),
-        Column("end_s", "float", "s", "when it was over; inf: never"),
+        Column("end_s", "float", "s", "when it was over: of a crash, when there was somebody again; inf: never"),
     ),
     "messages": (
         Column("job", "str", "", "name of the job; empty for background traffic"),

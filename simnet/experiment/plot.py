@@ -20,9 +20,10 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _LINES = ("-", "--", "-.", ":")
 _MOST_LABELS = 8
-_HATCHES = ("", "//", "\\\\", "..")
+_HATCHES = ("", "//", "\\\\", "..", "xx", "--")
 
-_PARTS = ("compute_time_s", "exposed_communication_time_s", "waiting_time_s", "input_time_s")
+_PARTS = ("compute_time_s", "exposed_communication_time_s", "waiting_time_s")
+_RARE_PARTS = ("input_time_s", "checkpoint_time_s", "recovery_time_s")
 
 
 def curves(
@@ -126,7 +127,7 @@ def breakdown(frame: pd.DataFrame, by: Iterable[str] = (), *, title: str = "") -
     """
     figure, axes = _lying_bars(frame, by)
     left = pd.Series(0.0, index=frame.index)
-    parts = [part for part in _PARTS if part != "input_time_s" or (part in frame and frame[part].any())]
+    parts = [*_PARTS, *(part for part in _RARE_PARTS if part in frame and frame[part].any())]
     for number, part in enumerate(parts):
         axes.barh(
             range(len(frame)),

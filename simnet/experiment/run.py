@@ -19,7 +19,7 @@ from simnet.experiment.messages import MessageFile
 from simnet.experiment.result import Result
 from simnet.experiment.summary import tables_of
 from simnet.experiment.tables import Measurement, connections_table, faults_table, queues_table
-from simnet.fabric.faults import HostSlow, start_faults
+from simnet.fabric.faults import HostSlow, LinkFault, start_faults
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.interface import Fabric
 from simnet.fabric.messages import TakeMessages
@@ -88,13 +88,14 @@ def run_scenario(scenario: Scenario) -> Result:
     recorder = Recorder()
     busy = frozenset(int(host) for nodes in scenario.nodes for host in network.compiled.host_of_node[nodes])
     ends: list[simpy.Event] = []
+    slow = [fault for fault in scenario.faults if isinstance(fault, HostSlow)]
     jobs = [
-        start_job(env, fabric, recorder, settings, scenario.run, nodes, busy, ends)
+        start_job(env, fabric, recorder, settings, scenario.run, nodes, busy, ends, slow)
         for settings, nodes in zip(scenario.jobs, scenario.nodes, strict=True)
     ]
     if scenario.background is not None:
         start_background(env, fabric, scenario.background, scenario.run.seed)
-    start_faults(env, fabric, scenario.faults)
+    start_faults(env, fabric, [fault for fault in scenario.faults if isinstance(fault, (LinkFault, HostSlow))])
     started = _Counters(fabric)
     env.any_of([job.course.measured for job in jobs]).callbacks.append(lambda _: started.take())
     done = env.all_of([job.course.done for job in jobs])

@@ -103,7 +103,8 @@ def _summary(
     begun_first = iterations.groupby("rank")["start_s"].min()
     numbers = range(scenario.run.warmup, scenario.run.warmup + scenario.run.iterations)
     means = {name: float(measured[name].mean()) for name in PARTS}
-    iteration_time_s = iteration_time(means)
+    recovery_time_s = job.supervisor.recovery_s() if job.supervisor is not None else 0.0
+    iteration_time_s = iteration_time(means) + recovery_time_s
     together, duration_s = job.course.count.sum(), job.course.duration_s
     if math.isnan(duration_s):
         # Workers in step: as many iterations each, over the same time in the mean.
@@ -117,8 +118,8 @@ def _summary(
     speedup = throughput / baseline if math.isfinite(baseline) else math.nan
     begun_s = measured.loc[measured["iteration"] == 0, "start_s"].to_numpy()
     bound_s = means["compute_time_s"]
-    if job.sent.lost_bytes == 0 and not fabric.network.was_rerouted:
-        # What is lost need not be waited for; and the bound holds for the usual paths.
+    if job.sent.lost_bytes == 0 and not fabric.network.was_rerouted and job.supervisor is None:
+        # What is lost need not be waited for; and the bound holds for the usual paths and places.
         bound_s = max(bound_s, bound_iteration_s(job, fabric, numbers, begun_s))
     if bound_s > iteration_time_s * (1 + 1e-9):
         raise InvariantError(f"an iteration took {iteration_time_s} s, less than its lower bound of {bound_s} s")
@@ -153,6 +154,10 @@ def _summary(
         "staleness_max_updates": float(measured["staleness_updates"].max()),
         "ahead_max_iterations": float(measured["ahead_iterations"].max()),
         "straggler_cost": ratio(means["waiting_time_s"], iteration_time_s),
+        "checkpoints": job.checkpoints.count if job.checkpoints is not None else 0,
+        "recovery_time_s": recovery_time_s,
+        "lost_iterations": job.supervisor.lost_iterations if job.supervisor is not None else 0.0,
+        "goodput_ratio": 1.0 - ratio(means["checkpoint_time_s"] + recovery_time_s, iteration_time_s),
         "iterations_to_target": to_target,
         "rounds_to_target": communication_rounds(to_target, training.sync.rounds_period(to_target)),
         "time_to_target_s": startup_s + to_target * step_s if to_target else 0.0,

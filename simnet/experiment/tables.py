@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from simnet.experiment.columns import COLUMNS
-from simnet.fabric.faults import NetworkFault
 from simnet.fabric.interface import Fabric
 from simnet.fabric.packet.fabric import PacketFabric
+from simnet.scenario import Fault
 from simnet.traffic import Schedule, count
 from simnet.training.course import Course
 from simnet.training.job import Job
@@ -40,6 +40,7 @@ PARTS = (
     "exposed_communication_time_s",
     "waiting_time_s",
     "input_time_s",
+    "checkpoint_time_s",
     "communication_time_s",
 )
 """Times of an iteration; all but the last make up the whole."""
@@ -78,6 +79,7 @@ def iterations_table(rows: Sequence[IterationRow], course: Course) -> pd.DataFra
             "exposed_communication_s": "exposed_communication_time_s",
             "waiting_s": "waiting_time_s",
             "input_s": "input_time_s",
+            "checkpoint_s": "checkpoint_time_s",
             "communication_s": "communication_time_s",
             "staleness": "staleness_updates",
             "ahead": "ahead_iterations",
@@ -95,6 +97,7 @@ def iteration_time(times: Any) -> Any:
         + times["exposed_communication_time_s"]
         + times["waiting_time_s"]
         + times["input_time_s"]
+        + times["checkpoint_time_s"]
     )
 
 
@@ -204,7 +207,7 @@ def connections_table(fabric: PacketFabric) -> pd.DataFrame:
     return ordered("connections", pd.DataFrame(fabric.connection_counts()))
 
 
-def faults_table(faults: Sequence[NetworkFault]) -> pd.DataFrame:
+def faults_table(faults: Sequence[Fault]) -> pd.DataFrame:
     """Return one row a fault, in the order of the scenario."""
     names = [column.name for column in COLUMNS["faults"]]
     return ordered("faults", pd.DataFrame([{name: getattr(fault, name) for name in names} for fault in faults]))

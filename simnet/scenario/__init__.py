@@ -15,7 +15,7 @@ from simnet.scenario.load import load_scenario, parse_scenario, scenario_data
 from simnet.scenario.models import ScenarioSpec
 from simnet.scenario.overrides import Override, override_from_text
 from simnet.scenario.schema import scenario_keys, scenario_schema
-from simnet.scenario.settings import Scenario
+from simnet.scenario.settings import Fault, Scenario
 from simnet.scenario.topology_models import GeneratorSpec, TopologySpec
 from simnet.scenario.workloads import build_workload, load_workload
 from simnet.scenario.yaml_document import parse_yaml, read_yaml, write_yaml
@@ -23,6 +23,7 @@ from simnet.scenario.yaml_document import parse_yaml, read_yaml, write_yaml
 __all__ = [
     "CollectiveSettings",
     "Document",
+    "Fault",
     "GeneratorSpec",
     "Override",
     "Scenario",

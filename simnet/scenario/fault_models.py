@@ -10,8 +10,10 @@ from typing import Annotated, Any
 from pydantic import Field, PlainValidator, TypeAdapter, WithJsonSchema, create_model
 
 from simnet.fabric.faults import REROUTE_AFTER_S
+from simnet.scenario.algorithm_options import MOST_WORKERS
 from simnet.scenario.fields import Quantity, Real, Text, Whole, refuse, shown
 from simnet.scenario.sections import Choice, Section
+from simnet.training.settings import DETECT_AFTER_S
 
 __all__ = ["FaultSpec"]
 
@@ -86,10 +88,43 @@ class NicFlappingSpec(_Timed):
 
 
 class HostSlowSpec(_Timed):
-    """A host that is slow: its protocol stack and its memory."""
+    """A host that is slow: what computes on it, its protocol stack and its memory."""
 
     host: Annotated[str, Text("the name of a host")] = Field(description="The host.")
     factor: Annotated[float, Real(above=0.0, maximum=1.0)] = Field(description="Of its usual speed.")
+
+
+class _OfProcess(_Timed):
+    """A process of a job that dies."""
+
+    detect_after: Annotated[float, Quantity("duration")] = Field(
+        DETECT_AFTER_S,
+        description="From the crash until those who work in step with it know, and stop: three heartbeats of 5 s, as "
+        "PyTorch's elastic launcher has them.",
+    )
+    job: Annotated[str, Text("the name of a job")] | None = Field(
+        None, description="Which job, where there are several."
+    )
+
+
+class WorkerCrashSpec(_OfProcess):
+    """The process of a worker dies, and is there again when repaired; never where for is not given."""
+
+    worker: Annotated[int, Whole(0, MOST_WORKERS)] = Field(description="Number of the worker.")
+
+
+class ServerCrashSpec(_OfProcess):
+    """A parameter server dies, and is there again when repaired, or replaced; never where neither is given."""
+
+    server: Annotated[int, Whole(0, MOST_WORKERS)] = Field(description="Number of the server.")
+    failover: Annotated[float, Quantity("duration")] | None = Field(
+        None,
+        description="Time until a replica has taken over, which has what the server had: in the whole run the server "
+        "sends it all updates. Where not given there is no replica, and the server reads its last checkpoint.",
+    )
+    replica: Annotated[str, Text("the name of a host")] | None = Field(
+        None, description="Host of the replica; the first that nobody is on where not given."
+    )
 
 
 class FaultSpec(Choice):
@@ -102,4 +137,8 @@ class FaultSpec(Choice):
         None, description="The network links of a host are down and up by turns."
     )
     packet_loss: PacketLossSpec | None = Field(None, description="A cable loses packets at random.")
-    host_slow: HostSlowSpec | None = Field(None, description="The protocol stack and memory of a host are slow.")
+    host_slow: HostSlowSpec | None = Field(
+        None, description="What computes on a host, its protocol stack and its memory are slow."
+    )
+    worker_crash: WorkerCrashSpec | None = Field(None, description="The process of a worker dies.")
+    server_crash: ServerCrashSpec | None = Field(None, description="A parameter server dies.")

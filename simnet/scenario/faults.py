@@ -19,8 +19,8 @@ from simnet.topology import CompiledTopology, Topology
 __all__ = ["build_faults"]
 
 
-def build_faults(specs: Sequence[FaultSpec], topology: Topology) -> tuple[NetworkFault, ...]:
-    """Return the faults that a scenario names, in its order.
+def build_faults(specs: Sequence[FaultSpec], topology: Topology) -> dict[int, NetworkFault]:
+    """Return the faults of the network that a scenario names, each with its place in the list.
 
     Raises
     ------
@@ -28,10 +28,14 @@ def build_faults(specs: Sequence[FaultSpec], topology: Topology) -> tuple[Networ
         Names of nodes and links that the topology does not have; paths are below the list.
     """
     problems: list[Problem] = []
-    found = [attempt(problems, partial(_build, number, spec, topology.compiled)) for number, spec in enumerate(specs)]
+    found = {
+        number: attempt(problems, partial(_build, number, spec, topology.compiled))
+        for number, spec in enumerate(specs)
+        if spec.name in _KINDS
+    }
     if problems:
         raise InputError(problems)
-    return tuple(fault for fault in found if fault is not None)
+    return {number: fault for number, fault in found.items() if fault is not None}
 
 
 def _build(number: int, spec: FaultSpec, compiled: CompiledTopology) -> NetworkFault:

@@ -44,6 +44,7 @@ __all__ = [
     "DISTRIBUTIONS",
     "MOST_ITERATIONS",
     "ArchitectureSpec",
+    "CheckpointSpec",
     "CompressionSpec",
     "DatasetSpec",
     "JitterSpec",
@@ -343,6 +344,32 @@ _PLACEMENT_SCHEMA = {
 }
 
 
+class CheckpointSpec(Section):
+    """How the state of training is kept for the case of a crash."""
+
+    every: Annotated[int, Whole(1, MOST_ITERATIONS)] = Field(
+        description="Iterations from one checkpoint to the next, warm-up counted; under sync asp and ssp those of all "
+        "together, over the workers."
+    )
+    storage: Annotated[str, Text("the name of a node")] | None = Field(
+        None,
+        description="Node that it is written to and read from, over the network; where not given, each worker or "
+        "server has it on its own disk.",
+    )
+    blocking: Annotated[bool, Flag()] = Field(
+        True, description="Training waits until it is written; otherwise it goes on beside it."
+    )
+    size: Annotated[float, Quantity("size", positive=True)] | None = Field(
+        None,
+        description="Of the state of a whole model; where not given, its parameters and what the optimizer keeps.",
+    )
+    rate: Annotated[float, Quantity("bandwidth", positive=True)] | None = Field(
+        None,
+        description="Of a worker's own disk, where there is no storage; 1.8 GB/s where not given, as an SSD Intel DC "
+        "P4500 has.",
+    )
+
+
 class TrainingSpec(Section):
     """Who trains, and how they keep in step."""
 
@@ -422,6 +449,11 @@ class TrainingSpec(Section):
     )
     allow_oversubscribed: Annotated[bool, Flag()] = Field(
         False, description="Go on where the memory of the GPUs does not suffice, as a note, not as an error."
+    )
+    checkpoint: CheckpointSpec | None = Field(
+        None,
+        description="How the state of training is kept for the case of a crash; where not given, it is not, and "
+        "training begins anew.",
     )
 
 

@@ -17,6 +17,7 @@ from simnet.fabric.settings import EngineSettings
 from simnet.protocols import FlowProtocol
 from simnet.scenario.build import build_background, build_packet, build_protocol, build_run, build_topology
 from simnet.scenario.combinations import combination_problems
+from simnet.scenario.crashes import JobCrash, build_crashes, with_crashes
 from simnet.scenario.document import Document, python_document
 from simnet.scenario.faults import build_faults
 from simnet.scenario.jobs import PlacedJob, build_dataset, fit_to_workload, place_job
@@ -25,7 +26,7 @@ from simnet.scenario.models import ScenarioSpec
 from simnet.scenario.overrides import Override, apply_overrides, overrides_from_mapping
 from simnet.scenario.protocol_models import protocol_data
 from simnet.scenario.sections import NotKnownError, problems_of, right_part
-from simnet.scenario.settings import Scenario
+from simnet.scenario.settings import Fault, Scenario
 from simnet.scenario.training import Room, build_training, idle_notes, replicas
 from simnet.scenario.workloads import build_workload
 from simnet.scenario.yaml_document import read_yaml
@@ -158,6 +159,7 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
         jobs.append(job)
     background = attempt(("background",), lambda: _background(right, topology))
     faults = attempt(("faults",), lambda: _faults(right, topology))
+    crashes = attempt(("faults",), lambda: _crashes(right, topology, jobs))
     packet = attempt((), lambda: _packet(right, protocol))
     spec, placed = parts.spec, [job for job in jobs if job is not None]
     if problems or spec is None or topology is None or protocol is None or run is None or len(placed) < len(jobs):
@@ -168,10 +170,13 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
         topology=topology,
         protocol_name=spec.protocol.name,
         protocol=protocol,
-        jobs=tuple(job.settings for job in placed),
+        jobs=tuple(
+            with_crashes(job.settings, [one.crash for one in (crashes or {}).values() if one.job == number])
+            for number, job in enumerate(placed)
+        ),
         nodes=tuple(job.nodes for job in placed),
         background=background,
-        faults=faults or (),
+        faults=_in_their_order(faults or {}, crashes or {}),
         packet=packet,
         reduce_s_per_byte=1.0 / spec.reduction_rate,
         run=run,
@@ -186,8 +191,21 @@ def _background(right: Any, topology: Topology | None) -> BackgroundSettings | N
     return build_background(right.background, topology) if right.background is not None else None
 
 
-def _faults(right: Any, topology: Topology | None) -> tuple[NetworkFault, ...]:
-    return build_faults(right.faults, topology) if right.faults is not None and topology is not None else ()
+def _faults(right: Any, topology: Topology | None) -> dict[int, NetworkFault]:
+    return build_faults(right.faults, topology) if right.faults is not None and topology is not None else {}
+
+
+def _crashes(right: Any, topology: Topology | None, jobs: Sequence[PlacedJob | None]) -> dict[int, JobCrash]:
+    """Return the faults of jobs; where a job is wrong, that is told first."""
+    placed = [job for job in jobs if job is not None]
+    if right.faults is None or topology is None or len(placed) < len(jobs):
+        return {}
+    return build_crashes(right.faults, topology, placed)
+
+
+def _in_their_order(faults: Mapping[int, NetworkFault], crashes: Mapping[int, JobCrash]) -> tuple[Fault, ...]:
+    found: dict[int, Fault] = {**faults, **{number: one.crash for number, one in crashes.items()}}
+    return tuple(found[number] for number in sorted(found))
 
 
 def _packet(right: Any, protocol: FlowProtocol | None) -> PacketSettings | None:

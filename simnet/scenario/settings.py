@@ -13,9 +13,12 @@ from simnet.fabric.packet.settings import PacketSettings
 from simnet.fabric.settings import EngineSettings
 from simnet.protocols import FlowProtocol, mismatch
 from simnet.topology import Topology
-from simnet.training.settings import BackgroundSettings, JobSettings, RunSettings
+from simnet.training.settings import BackgroundSettings, Crash, JobSettings, RunSettings
 
-__all__ = ["Scenario"]
+__all__ = ["Fault", "Scenario"]
+
+Fault = NetworkFault | Crash
+"""What a scenario may say that goes wrong."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +39,7 @@ class Scenario:
         Node index of each worker of each job.
     background : BackgroundSettings or None
     faults : tuple
-        What goes wrong, and when.
+        What goes wrong, and when, of the network and of jobs; the latter are those of the jobs, too.
     packet : PacketSettings or None
         None at flow level.
     reduce_s_per_byte : float
@@ -59,7 +62,7 @@ class Scenario:
     jobs: tuple[JobSettings, ...]
     nodes: tuple[NDArray[np.int64], ...]
     background: BackgroundSettings | None
-    faults: tuple[NetworkFault, ...]
+    faults: tuple[Fault, ...]
     packet: PacketSettings | None
     reduce_s_per_byte: float
     run: RunSettings

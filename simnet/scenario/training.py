@@ -12,14 +12,31 @@ from typing import Any
 from simnet.errors import InputError, Problem
 from simnet.scenario.algorithm_options import fitted, misfits
 from simnet.scenario.compute import build_stragglers, straggler_problems, target_problems, target_samples
-from simnet.scenario.job_models import DISTRIBUTIONS, CompressionSpec, PipelineSpec, TensorSpec, TrainingSpec
+from simnet.scenario.fields import hint_at
+from simnet.scenario.job_models import (
+    DISTRIBUTIONS,
+    CheckpointSpec,
+    CompressionSpec,
+    PipelineSpec,
+    TensorSpec,
+    TrainingSpec,
+)
 from simnet.scenario.scheduling import build_scheduling, idle_scheduling, scheduling_problems
 from simnet.scenario.sections import NotKnownError, Section
 from simnet.topology import Topology
 from simnet.training.architectures import ARCHITECTURES, EACH_BY_ITSELF, most_messages_at_once
 from simnet.training.compression import SCHEMES, standard_costs_s_per_byte
 from simnet.training.layout import ranks_of
-from simnet.training.settings import Architecture, Compression, Jitter, Parallelism, Sync, TrainingSettings
+from simnet.training.settings import (
+    DISK_BYTES_PER_S,
+    Architecture,
+    Checkpoint,
+    Compression,
+    Jitter,
+    Parallelism,
+    Sync,
+    TrainingSettings,
+)
 from simnet.workload import DTYPE_BYTES
 
 __all__ = ["Room", "build_training", "idle_notes", "replicas", "worker_count"]
@@ -134,6 +151,7 @@ def build_training(spec: TrainingSpec, gradient_dtype: str, room: Room) -> Train
         allow_oversubscribed=spec.allow_oversubscribed,
         compression=_compression(spec.compression),
         scheduling=build_scheduling(spec.scheduling),
+        checkpoint=_checkpoint(spec.checkpoint),
     )
 
 
@@ -172,6 +190,12 @@ def _compression(spec: CompressionSpec) -> Compression | None:
         decompress_s if given.decompress_rate is None else 1.0 / given.decompress_rate,
         given.error_feedback,
     )
+
+
+def _checkpoint(spec: CheckpointSpec | None) -> Checkpoint | None:
+    if spec is None:
+        return None
+    return Checkpoint(spec.every, spec.storage, spec.blocking, spec.size, spec.rate or DISK_BYTES_PER_S)
 
 
 def _grid(spec: TrainingSpec, workers: int) -> Parallelism | None:
@@ -381,6 +405,30 @@ def _placement_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
         yield Problem(message, "one each is wanted", ("placement",))
 
 
+def _checkpoint_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
+    checkpoint, compiled = spec.checkpoint, room.topology.compiled
+    if checkpoint is None:
+        return
+    if spec.forward_overlap:
+        message = "checkpoint stands beside forward_overlap"
+        hint = "leave one of them out: there is no moment at which all parameters are those of one iteration"
+        yield Problem(message, hint, ("checkpoint",))
+    if checkpoint.storage is None:
+        return
+    if checkpoint.rate is not None:
+        hint = "leave it out: the network says how long writing to storage takes"
+        yield Problem("rate stands beside storage", hint, ("checkpoint", "rate"))
+    known = [
+        name for name, kind in zip(compiled.node_names, compiled.node_kind, strict=True) if kind in ("storage", "host")
+    ]
+    if checkpoint.storage not in known:
+        index = compiled.node_index.get(checkpoint.storage)
+        kind = f"{checkpoint.storage!r} is a {compiled.node_kind[index]}" if index is not None else ""
+        message = kind or f"topology {room.topology.name} has no node {checkpoint.storage!r}"
+        hint = f"a node of kind storage or host is wanted, {hint_at(checkpoint.storage, known)}"
+        yield Problem(message, hint, ("checkpoint", "storage"))
+
+
 _CHECKS = (
     _worker_problems,
     _server_problems,
@@ -396,4 +444,5 @@ _CHECKS = (
     _target_problems,
     _accumulation_problems,
     _placement_problems,
+    _checkpoint_problems,
 )

@@ -12,8 +12,11 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from simnet.traffic.parameter_server import with_replicas
 from simnet.traffic.schedule import Integers, Partition, Schedule, ScheduleBuilder
 
 __all__ = ["average_in_pair", "gossip_round", "neighbours_of", "pull_from_servers", "push_to_servers", "send_to_all"]
@@ -29,6 +32,7 @@ def push_to_servers(
     update_s_per_byte: float = 0.0,
     core: int = 0,
     memory_accesses: float = 0.0,
+    replicated: Sequence[int] = (),
 ) -> Schedule:
     """Push a buffer to servers, which update their parameters with it at once [1]_.
 
@@ -51,32 +55,45 @@ def push_to_servers(
         Of each server, which takes the updates one after the other.
     memory_accesses : float
         How often each byte is read or written in the memory of the server's host.
+    replicated : sequence of int
+        Servers with a replica each, as of `parameter_server_push_pull`; each push goes on to it.
     """
-    build, shard, holder = _shards(servers, elements, element_bytes, divisible, only, "push to servers")
+    build, shard, holder = _shards(
+        servers, elements, element_bytes, divisible, only, "push to servers", len(replicated)
+    )
     size = build.partition.range_bytes(shard, 1)
     stream = core if update_s_per_byte > 0 else -1
     updated = build.calc(holder, update_s_per_byte * size, stream=stream)
     push = build.send(0, holder, chunk=shard, reduce=1, merged_by=updated)
     build.depend(push, updated)
     if memory_accesses > 0:
-        build.depend(updated, build.memory(holder, memory_accesses * size))
+        taken = build.memory(holder, memory_accesses * size)
+        build.depend(updated, taken)
+        updated = taken
+    with_replicas(build, updated, only, replicated, 1 + servers, 1)
     return build.schedule()
 
 
 def pull_from_servers(
-    servers: int, elements: int, element_bytes: float, *, divisible: bool = False, only: int | None = None
+    servers: int,
+    elements: int,
+    element_bytes: float,
+    *,
+    divisible: bool = False,
+    only: int | None = None,
+    replicas: int = 0,
 ) -> Schedule:
-    """Pull what servers hold [1]_; parameters as of `push_to_servers`.
+    """Pull what servers hold [1]_; parameters as of `push_to_servers`; the last ranks are replicas without a part.
 
     Steps 1; messages M; each server sends S/M; time S/B + p, uncontended.
     """
-    build, shard, holder = _shards(servers, elements, element_bytes, divisible, only, "pull from servers")
+    build, shard, holder = _shards(servers, elements, element_bytes, divisible, only, "pull from servers", replicas)
     build.send(holder, 0, chunk=shard)
     return build.schedule()
 
 
 def _shards(
-    servers: int, elements: int, element_bytes: float, divisible: bool, only: int | None, name: str
+    servers: int, elements: int, element_bytes: float, divisible: bool, only: int | None, name: str, replicas: int
 ) -> tuple[ScheduleBuilder, Integers, Integers]:
     """Return a builder, the shards, and the rank that holds each."""
     if servers < 1:
@@ -84,7 +101,7 @@ def _shards(
     if only is not None and not 0 <= only < servers:
         raise ValueError(f"the only server is one of 0 .. {servers - 1}: {only}")
     shard = np.arange(servers if only is None else 1)
-    build = ScheduleBuilder(name, 1 + servers, Partition(elements, element_bytes, len(shard), divisible))
+    build = ScheduleBuilder(name, 1 + servers + replicas, Partition(elements, element_bytes, len(shard), divisible))
     return build, shard, 1 + (only or 0) + shard
 
 

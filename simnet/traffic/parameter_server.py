@@ -11,6 +11,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from simnet.traffic.schedule import Integers, Kind, Partition, Schedule, ScheduleBuilder
 
-__all__ = ["aggregator_count", "parameter_server_push_pull", "with_pulls"]
+__all__ = ["aggregator_count", "parameter_server_push_pull", "with_pulls", "with_replicas"]
 
 
 class _Costs(NamedTuple):
@@ -60,6 +61,7 @@ def parameter_server_push_pull(
     update_s_per_byte: float = 0.0,
     cores: int = 1,
     memory_accesses: float = 0.0,
+    replicated: Sequence[int] = (),
 ) -> Schedule:
     """One synchronous round: every worker pushes its buffer, the servers sum, every worker pulls the sum.
 
@@ -106,6 +108,10 @@ def parameter_server_push_pull(
         Of each server and aggregator. Those that add to one shard take turns; so do updates of different shards.
     memory_accesses : float
         How often each byte that is added or updated is read or written in the memory of the host.
+    replicated : sequence of int
+        Servers, counted from 0, each of which has a replica, the last ranks in this order: what a server has made of
+        all pushes it sends there, and answers when it has arrived ([1]_, section 4.3: chains of two, replication after
+        aggregation). A byte more for each of its shard, whatever the number of workers.
 
     Raises
     ------
@@ -124,7 +130,7 @@ def parameter_server_push_pull(
     levels = _aggregators(workers, fan_in)
     build = ScheduleBuilder(
         "parameter server push and pull",
-        workers + servers + sum(levels),
+        workers + servers + sum(levels) + len(replicated),
         Partition(elements, element_bytes, shards, divisible),
     )
     # Who pushes on each level, from the workers on; last, by shard, the roots.
@@ -133,6 +139,7 @@ def parameter_server_push_pull(
         pushing.append(first + np.arange(size))
         first += size
     begun, updated = _updates(build, costs, first_root + np.arange(shards))
+    updated = with_replicas(build, updated, only, replicated, workers + servers + sum(levels), workers)
     ways: list[_Way] = []
     ready: Integers | None = None
     for level, below in enumerate(pushing):
@@ -160,6 +167,41 @@ def parameter_server_push_pull(
     return build.schedule()
 
 
+def with_replicas(
+    build: ScheduleBuilder,
+    updated: Integers,
+    only: int | None,
+    replicated: Sequence[int],
+    first_replica: int,
+    first_server: int,
+) -> Integers:
+    """Have some servers send what they have updated to their replicas; return what tells that all of it is there.
+
+    Parameters
+    ----------
+    build : ScheduleBuilder
+    updated : ndarray of int, shape (shards,)
+        Operations after which each shard is updated.
+    only : int or None
+        The server of the one shard; None: shard s is that of server s.
+    replicated : sequence of int
+        Servers that have a replica.
+    first_replica, first_server : int
+        Ranks of the first of each.
+    """
+    last = updated.copy()
+    for place, server in enumerate(replicated):
+        if only is not None and only != server:
+            continue
+        shard = 0 if only is not None else server
+        copy = build.send(
+            first_server + server, first_replica + place, width=0, fixed_bytes=build.partition.range_bytes(shard, 1)
+        )
+        build.depend(last[shard], copy)
+        last[shard] = int(np.asarray(copy).item())
+    return last
+
+
 def with_pulls(schedule: Schedule, workers: int, pulled: int) -> Schedule:
     """Return a round without aggregators in which workers pull something else than they push: more, or less.
 
@@ -175,7 +217,7 @@ def with_pulls(schedule: Schedule, workers: int, pulled: int) -> Schedule:
         Elements that each worker pulls of all servers together.
     """
     ops = schedule.operations
-    pull = (ops.kind == Kind.SEND) & (ops.source >= workers)
+    pull = (ops.kind == Kind.SEND) & (ops.source >= workers) & (ops.target < workers)
     size = replace(schedule.partition, elements=pulled).range_bytes(ops.chunk_first, 1)
     sends = replace(
         ops, chunk_width=np.where(pull, 0, ops.chunk_width), fixed_bytes=np.where(pull, size, ops.fixed_bytes)

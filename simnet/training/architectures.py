@@ -216,13 +216,17 @@ def _parameter_server(
 ) -> Arrangement:
     """Put servers on hosts of their own, or beside the workers; each sums up what it is sent.
 
-    What a server is sent it adds up with the processor and the memory of its host.
+    What a server is sent it adds up with the processor and the memory of its host. With ``replicas``, the node of the
+    replica of each server that has one, by its number, what it holds is replicated.
     """
     workers = len(nodes)
     servers, fan_in = int(options.get("servers", 1)), options.get("fan_in")
     count = servers + (aggregator_count(workers, fan_in) if fan_in else 0)
     hosts = _server_hosts(topology.compiled, nodes, count, str(options.get("placement", "free_hosts")), busy)
+    replicas: Mapping[int, int] = options.get("replicas", {})
+    hosts, replicated = np.concatenate([hosts, np.array(list(replicas.values()), dtype=np.int64)]), tuple(replicas)
     costs = {key: options[key] for key in ("aggregate_s_per_byte", "update_s_per_byte", "cores") if key in options}
+    costs["replicated"] = replicated
     has_memory = bool(np.isfinite(topology.compiled.node_memory_bandwidth[hosts]).any())
     costs["memory_accesses"] = float(options.get("memory_accesses", 3.0)) if has_memory else 0.0
 
@@ -238,7 +242,8 @@ def _parameter_server(
 
     def alone(worker: int, seed: int, job: str) -> Alone:  # noqa: ARG001
         own = np.concatenate([nodes[[worker]], hosts])
-        update = {key: costs[key] for key in ("update_s_per_byte", "memory_accesses") if key in costs}
+        update = {key: costs[key] for key in ("update_s_per_byte", "memory_accesses", "replicated") if key in costs}
+        pull = partial(pull_from_servers, replicas=len(replicated))
         core = worker % int(options.get("cores", 1))
 
         def shards(make: MakeSchedule) -> MakeSchedules:
@@ -251,7 +256,7 @@ def _parameter_server(
 
             return each
 
-        return Alone(shards(partial(push_to_servers, core=core, **update)), shards(pull_from_servers), lambda _: own)
+        return Alone(shards(partial(push_to_servers, core=core, **update)), shards(pull), lambda _: own)
 
     return Arrangement(
         np.concatenate([nodes, hosts]),

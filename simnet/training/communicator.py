@@ -12,20 +12,21 @@ what it has sent makes room for what comes next.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from simnet.engine.alarm import LATE, Alarm
+from simnet.engine.alarm import LATE, URGENT, Alarm
 from simnet.engine.recorder import Recorder
 from simnet.fabric.interface import Fabric, Placed
 from simnet.fabric.play import Play
 from simnet.training.records import CollectiveRow, Sent
 from simnet.training.streams import Streams
-from simnet.training.under_way import UnderWay
+from simnet.training.under_way import UnderWay, stopped
 
 __all__ = ["Communicator", "Exchange", "Fusion"]
 
@@ -145,7 +146,7 @@ class Communicator:
     _parts: dict[tuple[int, int], _Part] = field(default_factory=dict)
     _agreed: list[_Part] = field(default_factory=list)  # what all have ready, until the cycle is over
     _playing: dict[Play, Sequence[_Part]] = field(default_factory=dict)
-    _stopped: list[tuple[Play, Sequence[_Part]]] = field(default_factory=list)
+    _stopped: list[Sequence[_Part]] = field(default_factory=list)
     _queues: list[Streams] = field(init=False)
     _under_way: UnderWay = field(init=False)
 
@@ -323,3 +324,61 @@ class Communicator:
                 self._queues[0].leave()
 
         return end
+
+    def hold(self) -> None:
+        """Stop what is under way, and begin nothing until `resume`, as somebody is not there any more."""
+        for queue in self._queues:
+            queue.hold()
+        for play, parts in list(self._playing.items()):
+            if not stopped(self.fabric, play):
+                continue
+            self._under_way.end()
+            del self._playing[play]
+            self._stopped.append(parts)
+            for one in parts:
+                one.play, one.started = None, self.env.event()
+                one.started.callbacks.append(_serve_who_waited_for(play, one))
+
+    def move(self, nodes: Mapping[int, int]) -> None:
+        """Have ranks on other nodes from now on."""
+        self.exchanges = [self._elsewhere(exchange, nodes) for exchange in self.exchanges]
+
+    def resume(self) -> None:
+        """Begin again what was stopped, from its beginning."""
+        again, self._stopped = self._stopped, []
+        for parts in again:
+            self._start(parts)
+        for queue in self._queues:
+            queue.release()
+
+    def abandon(self) -> None:
+        """Hold, and forget what has been announced: all members begin an iteration anew."""
+        self.hold()
+        for forgotten in (self._parts, self._agreed, self._stopped):
+            forgotten.clear()
+        for queue in self._queues:
+            queue.forget()
+
+    def _elsewhere(self, exchange: Exchange, moved: Mapping[int, int]) -> Exchange:
+        def placement(iteration: int) -> Placed:
+            usual = exchange.placement(iteration)
+            nodes = np.array([moved.get(rank, node) for rank, node in enumerate(usual.nodes.tolist())])
+            return self.fabric.place(usual.schedule, nodes)
+
+        return replace(exchange, placement=placement)
+
+
+def _serve(event: Alarm, again: simpy.Event) -> None:
+    event.set(0.0, URGENT, again.value)
+
+
+def _serve_who_waited_for(stopped_play: Play, part: _Part) -> Callable[[simpy.Event], None]:
+    """Return what lets those who wait for a play that was stopped go on with the one in its place."""
+
+    def wait_on(_: simpy.Event) -> None:
+        assert part.play is not None
+        for rank, event in stopped_play.rank_events.items():
+            if not event.triggered:
+                part.play.rank_complete(rank).callbacks.append(partial(_serve, event))
+
+    return wait_on

@@ -55,6 +55,9 @@ class Course(Protocol):
     def is_measured(self, iteration: int) -> bool:
         """Tell whether what has been sent for an iteration just now is measured."""
 
+    def rewind(self) -> None:
+        """All workers begin earlier iterations again, none of which is the first that is not measured."""
+
 
 class InStep:
     """The course of workers in step: each does the warm-up and then the measured iterations.
@@ -78,7 +81,7 @@ class InStep:
 
     def goes_on(self, rank: int, iteration: int) -> bool:  # noqa: ARG002
         """Tell whether a worker is to begin an iteration."""
-        if iteration == self._begin:
+        if iteration == self._begin and not self.measured.triggered:
             self._to_begin -= 1
             if self._to_begin == 0:
                 self.measured.succeed()
@@ -101,6 +104,10 @@ class InStep:
     def is_measured(self, iteration: int) -> bool:
         """Tell whether an iteration is a measured one."""
         return self._begin <= iteration <= self._last
+
+    def rewind(self) -> None:
+        """Count workers anew that come to where measuring begins and ends."""
+        self._to_begin, self._to_leave = len(self.first), len(self.first)
 
 
 class InTotal:
@@ -155,6 +162,9 @@ class InTotal:
     def is_measured(self, iteration: int) -> bool:  # noqa: ARG002
         """Tell whether measuring is under way."""
         return self.measured.triggered and not self.done.triggered
+
+    def rewind(self) -> None:
+        """Count nothing anew: what each has done by itself was done."""
 
     def _begin(self) -> None:
         self.measured.succeed()

@@ -12,14 +12,17 @@ import simpy
 from numpy.typing import NDArray
 
 from simnet.engine.recorder import Recorder
+from simnet.fabric.faults import HostSlow, busy_until_s
 from simnet.fabric.interface import Fabric
 from simnet.training.architectures import Arrangement, arrange
 from simnet.training.asynchronous import OwnCommunicator
 from simnet.training.buckets import Bucket, cut_buckets, make_buckets, merge_buckets
+from simnet.training.checkpoints import AloneCheckpoints, Checkpoints, InStepCheckpoints
 from simnet.training.communicator import Communicator, Exchange
 from simnet.training.compression import compressed
 from simnet.training.compute import ComputeTimes, Stretches, compute_times, ratio, ready_times_s
 from simnet.training.course import Course, InStep, InTotal
+from simnet.training.crashes import AloneSupervisor, Crew, InStepSupervisor
 from simnet.training.exchanges import lay_out_alone, lay_out_exchanges, lay_out_fusion, measure_exchange
 from simnet.training.layout import lay_out_workers
 from simnet.training.loader import Loader
@@ -28,8 +31,10 @@ from simnet.training.records import Sent
 from simnet.training.settings import JobSettings, RunSettings
 from simnet.training.split import StagePart, split_job
 from simnet.training.staleness import Clocks
+from simnet.training.state import State, Store
+from simnet.training.state_layout import lay_out_state
 from simnet.training.step import SplitStep, StepParts, begin_steps
-from simnet.training.worker import Exchanges, Worker, work
+from simnet.training.worker import Exchanges, Worker, as_usual, work
 from simnet.workload import DataflowWorkload, Model
 
 __all__ = ["Group", "Job", "start_job"]
@@ -53,6 +58,8 @@ class Group:
         None also where each worker exchanges by itself.
     own : tuple of OwnCommunicator
         That of each member, where it does.
+    peers : sequence of sequence of int, or None
+        Whom each member exchanges with, where that is not all.
     """
 
     members: NDArray[np.int64]
@@ -62,6 +69,7 @@ class Group:
     exchanges: tuple[Exchange, ...]
     communicator: Communicator | None
     own: tuple[OwnCommunicator, ...] = ()
+    peers: Sequence[Sequence[int]] | None = None
 
     def of_member(self, member: int) -> Exchanges | None:
         """Return what a member exchanges through."""
@@ -87,6 +95,9 @@ class Job:
     loader : Loader or None
     course : Course
         How long it goes on, and what of it is measured.
+    checkpoints : Checkpoints or None
+    supervisor : InStepSupervisor, AloneSupervisor or None
+        None where nothing crashes.
     """
 
     settings: JobSettings
@@ -97,6 +108,8 @@ class Job:
     sent: Sent
     loader: Loader | None
     course: Course
+    checkpoints: Checkpoints | None = None
+    supervisor: InStepSupervisor | AloneSupervisor | None = None
 
 
 def start_job(
@@ -108,6 +121,7 @@ def start_job(
     nodes: NDArray[np.int64] | None = None,
     busy: frozenset[int] | None = None,
     others: list[simpy.Event] | None = None,
+    slow: Sequence[HostSlow] = (),
 ) -> Job:
     """Start the workers of a job.
 
@@ -126,6 +140,8 @@ def start_job(
     others : list of Event, optional
         The ends of all jobs, to which that of this one is added: a job that is through goes on, unmeasured, as long as
         others are not.
+    slow : sequence of HostSlow
+        Hosts that are slow for a while; those of workers that a model is split over compute as usual.
     """
     others = [] if others is None else others
     training, grid = settings.training, settings.training.grid
@@ -137,7 +153,7 @@ def start_job(
 
     course = (InTotal if training.sync.waits_alone else InStep)(env, run, training.workers, is_alone)
     others.append(course.done)
-    sent = Sent(training.workers, course.is_measured)
+    sent = Sent(training.workers, course.is_measured, can_forget=bool(settings.crashes))
     start = _Start(env, fabric, recorder, settings, run, nodes, busy, sent)
     groups: dict[tuple[int, int], Group] = {}
     compute, steps = None, dict[int, SplitStep]()
@@ -163,6 +179,9 @@ def start_job(
     readers = np.array([rank for rank in range(training.workers) if _reads(settings, rank)])
     loader = start.loader(readers) if settings.dataset is not None else None
     exchanges_in = partial(training.sync.exchanges_in, last=run.warmup + run.iterations - 1)
+    state = lay_out_state(settings, nodes, groups)
+    checkpoints = start.checkpoints(state, course, groups)
+    workers = []
     for rank in range(training.workers):
         stage, replica, inner = grid.place_of(rank)
         # Of workers that share memory the first exchanges the gradients of all.
@@ -186,9 +205,46 @@ def start_job(
             compute,
             steps.get(replica),
             loader,
+            checkpoints,
+            _lasting(slow, int(fabric.network.compiled.host_of_node[nodes[rank]])),
         )
-        env.process(work(worker))
-    return Job(settings, nodes, tuple(groups.values()), compute, fastest_samples_per_s, sent, loader, course)
+        workers.append(worker)
+    crew = Crew(env, fabric, recorder, settings.name, workers, course, sent, loader, state)
+    supervisor = _supervise(crew, settings, groups, steps, checkpoints) if settings.crashes else None
+    if supervisor is None:
+        for worker in workers:
+            env.process(work(worker))
+    everything = tuple(groups.values())
+    return Job(
+        settings, nodes, everything, compute, fastest_samples_per_s, sent, loader, course, checkpoints, supervisor
+    )
+
+
+def _lasting(slow: Sequence[HostSlow], host: int) -> Callable[[float, float], float]:
+    """Return how long computing takes on a host that is slow for a while."""
+    own = [fault for fault in slow if fault.host == host]
+    if not own:
+        return as_usual
+    return lambda begin_s, work_s: busy_until_s(own, host, begin_s, work_s) - begin_s
+
+
+def _supervise(
+    crew: Crew,
+    settings: JobSettings,
+    groups: dict[tuple[int, int], Group],
+    steps: dict[int, SplitStep],
+    checkpoints: InStepCheckpoints | AloneCheckpoints | None,
+) -> InStepSupervisor | AloneSupervisor:
+    """Begin the processes of a job some of which crash."""
+    whole = groups.get((0, 0))
+    if whole is not None and whole.own:
+        assert not isinstance(checkpoints, InStepCheckpoints)
+        return AloneSupervisor(crew, settings.crashes, own=whole.own, peers=whole.peers, checkpoints=checkpoints)
+    has_servers = settings.training.architecture.name == "parameter_server"
+    communicators = [(group.communicator, has_servers) for group in groups.values() if group.communicator is not None]
+    communicators += [(step.communicator, False) for step in steps.values()]
+    assert not isinstance(checkpoints, AloneCheckpoints)
+    return InStepSupervisor(crew, settings.crashes, communicators=communicators, checkpoints=checkpoints)
 
 
 def _plans(groups: dict[tuple[int, int], Group], stages: Sequence[StagePart]) -> list[Plan]:
@@ -223,7 +279,8 @@ class _Start:
         if len(arrangement.nodes) == 1:
             return Group(members, arrangement.nodes, buckets, plan, (), None)
         if training.sync.waits_alone:
-            return Group(members, arrangement.nodes, buckets, plan, (), None, self._own(members, plan, arrangement))
+            own = self._own(members, plan, arrangement)
+            return Group(members, arrangement.nodes, buckets, plan, (), None, own, arrangement.peers)
         streams = training.scheduling.streams_of(arrangement.streams, joins_late=arrangement.joins_late)
         own_queues = arrangement.joins_late and streams < math.inf
         exchanges = lay_out_exchanges(self.fabric, plan, arrangement, training, own_queues=own_queues)
@@ -270,6 +327,23 @@ class _Start:
             )
             found.append(own)
         return tuple(found)
+
+    def checkpoints(
+        self, state: State, course: Course, groups: dict[tuple[int, int], Group]
+    ) -> InStepCheckpoints | AloneCheckpoints | None:
+        """Have checkpoints written, where they are wanted."""
+        settings = self.settings.training.checkpoint
+        if settings is None:
+            return None
+
+        def counts() -> bool:
+            return course.measured.triggered and not course.done.triggered
+
+        store = Store(self.env, self.fabric, self.settings.name, settings)
+        own = groups[0, 0].own if (0, 0) in groups else ()
+        if own:
+            return AloneCheckpoints(self.env, settings, store, state, counts, own[0].clocks, len(own))
+        return InStepCheckpoints(self.env, settings, store, state, counts, len(self.nodes))
 
     def step(self, parts: StepParts, replica: int, stretches: Stretches) -> SplitStep:
         """Let the workers of a replica do their steps together."""

@@ -12,6 +12,7 @@ from simnet.fabric.interface import Fabric, Placed
 from simnet.traffic import Partition, ScheduleBuilder, direct_all_to_all, ring_all_reduce
 from simnet.training.records import Sent
 from simnet.training.settings import DatasetSettings
+from simnet.training.under_way import stopped
 
 __all__ = ["Loader"]
 
@@ -59,6 +60,7 @@ class Loader:
         self._room: dict[int, simpy.Container] = {}
         self._ready: dict[int, simpy.Container] = {}
         self._readings: dict[int, Placed] = {}
+        self._reading: dict[int, simpy.Process] = {}
         self._together: dict[tuple[str, int], tuple[list[int], simpy.Event]] = {}
         self._placements: dict[str, Placed] = {}
 
@@ -75,7 +77,7 @@ class Loader:
         if self._dataset.split == "sampled":
             self._room[member] = simpy.Container(self._env, init=self._dataset.prefetch)
             self._ready[member] = simpy.Container(self._env)
-            self._env.process(self._read_ahead(member))
+            self._reading[member] = self._env.process(self._read_ahead(member))
         elif self._storage:
             yield from self._all_together("scatter", 0, member)
 
@@ -97,6 +99,12 @@ class Loader:
         elif dataset.reshuffle and self._begins_epoch(iteration):
             yield from self._all_together("reshuffle", iteration, member)
 
+    def leave(self, rank: int) -> None:
+        """Read nothing more for a worker that is not there any more; `prepare` begins anew."""
+        reading = self._reading.pop(self._member.get(rank, -1), None)
+        if reading is not None:
+            reading.interrupt()
+
     def _begins_epoch(self, iteration: int) -> bool:
         """Tell whether the samples that an iteration reads are the first of another epoch than the first."""
         each = sum(self._samples)
@@ -111,11 +119,16 @@ class Loader:
         storage = self._storage[member % len(self._storage)]
         placement = self._fabric.place(build.schedule(), [storage, int(self._nodes[member])])
         self._readings[member] = placement
-        while True:
-            yield self._room[member].get(1)
-            play = self._fabric.play(placement, f"{self._job}: samples of worker {self._readers[member]}")
-            yield play.complete
-            yield self._ready[member].put(1)
+        play = None
+        try:
+            while True:
+                yield self._room[member].get(1)
+                play = self._fabric.play(placement, f"{self._job}: samples of worker {self._readers[member]}")
+                yield play.complete
+                yield self._ready[member].put(1)
+        except simpy.Interrupt:
+            if play is not None:
+                stopped(self._fabric, play)
 
     def _all_together(self, what: str, number: int, member: int) -> Waits:
         """Take part in an exchange of all readers, which begins when the last of them is there."""

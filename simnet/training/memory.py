@@ -13,11 +13,12 @@ from simnet.workload import (
     gpu_memory_bytes,
     list_models,
     list_throughput,
+    parts_of,
     split_into_stages,
     training_memory,
 )
 
-__all__ = ["is_measured", "largest_memory_use", "memory_limit_bytes", "splits_that_fit"]
+__all__ = ["is_measured", "largest_memory_use", "memory_limit_bytes", "splits_that_fit", "state_bytes"]
 
 _MOST_STAGES, _MOST_SHARES = 64, 8
 
@@ -58,6 +59,22 @@ def largest_memory_use(job: JobSettings) -> MemoryUse | None:
         lost_bytes = training.gradient_element_bytes * workload.model.parameters
         largest = replace(largest, gradients_bytes=largest.gradients_bytes + lost_bytes)
     return largest
+
+
+def state_bytes(job: JobSettings) -> tuple[float, float]:
+    """Return what the parameters of a whole model take, and what the optimizer keeps of them [bytes].
+
+    Without a table of layers, as of recorded traces and dataflow graphs, both are in fp32.
+    """
+    workload, training = parts_of(job.workload)[0], job.training
+    use = training_memory(
+        workload.model,
+        1,
+        precision=workload.precision if isinstance(workload, Workload) else "fp32",
+        gradient_bytes_per_element=0.0,
+        optimizer=training.optimizer,
+    )
+    return use.parameters_bytes, use.optimizer_bytes
 
 
 def memory_limit_bytes(job: JobSettings) -> float | None:

@@ -27,6 +27,8 @@ class IterationRow(NamedTuple):
     communication_s : with at least one transfer of its own under way
     staleness : updates of others between the reading of its parameters and its own update; 0 where all update together
     ahead : iterations that it was ahead of the slowest when it began
+    checkpoint_s : stood still for a checkpoint
+    attempt : how often the worker had begun again after a crash
     """
 
     job: str
@@ -40,6 +42,13 @@ class IterationRow(NamedTuple):
     communication_s: float
     staleness: int = 0
     ahead: int = 0
+    checkpoint_s: float = 0.0
+    attempt: int = 0
+
+    @property
+    def duration_s(self) -> float:
+        """From its beginning to its end [s]."""
+        return self.compute_s + self.exposed_communication_s + self.waiting_s + self.input_s + self.checkpoint_s
 
 
 class CollectiveRow(NamedTuple):
@@ -119,6 +128,8 @@ class Sent:
     workers : int
     is_measured : callable
         Tells whether what has been sent for an iteration counts.
+    can_forget : bool
+        Keep what is needed for `forget`.
 
     Attributes
     ----------
@@ -130,18 +141,29 @@ class Sent:
         For how long cores of servers have worked, by node index and number of the core [s].
     """
 
-    def __init__(self, workers: int, is_measured: Callable[[int], bool]) -> None:
+    def __init__(self, workers: int, is_measured: Callable[[int], bool], *, can_forget: bool = False) -> None:
         self.payload_bytes: NDArray[np.float64] = np.zeros(workers)
         self.wire_bytes: NDArray[np.float64] = np.zeros(workers)
         self.lost_bytes = 0.0
         self.core_s: dict[tuple[int, int], float] = {}
         self._is_measured = is_measured
+        self._kept: list[tuple[int, NDArray[np.int64], Placed]] | None = [] if can_forget else None
 
     def add(self, iteration: int, members: NDArray[np.int64], placement: Placed) -> None:
         """Count what has been played for an iteration; the workers are its first ranks."""
         if self._is_measured(iteration):
             self.payload_bytes[members] += placement.payload_bytes_sent[: len(members)]
             self.wire_bytes[members] += placement.wire_bytes_sent[: len(members)]
+            if self._kept is not None:
+                self._kept.append((iteration, members, placement))
+
+    def forget(self, first: int) -> None:
+        """Count no more what has been played from an iteration on, as all of it is done again."""
+        kept, self._kept = self._kept or [], []
+        self.payload_bytes[:], self.wire_bytes[:] = 0.0, 0.0
+        for iteration, members, placement in kept:
+            if iteration < first:
+                self.add(iteration, members, placement)
 
     def add_lost(self, iteration: int, lost_bytes: float) -> None:
         """Count payload that was lost [bytes]."""

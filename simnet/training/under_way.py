@@ -1,4 +1,4 @@
-"""For how long at least one of several things has been under way."""
+"""For how long at least one of several plays has been under way, and how one is stopped."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 import simpy
 
-__all__ = ["UnderWay"]
+from simnet.fabric.interface import Fabric
+from simnet.fabric.play import Play
+
+__all__ = ["UnderWay", "stopped"]
 
 
 @dataclass
@@ -40,3 +43,10 @@ class UnderWay:
     def busy_s(self) -> float:
         """Return for how long anything has been under way since the beginning [s]."""
         return self._before_s + (self.env.now - self._since if self.count else 0.0)
+
+
+def stopped(fabric: Fabric, play: Play) -> bool:
+    """Cancel a play; return False of one that is over at this very instant, whose end is still to be told."""
+    if not play.complete.triggered:
+        fabric.cancel(play)
+    return not play.complete.triggered

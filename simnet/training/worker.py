@@ -14,6 +14,7 @@ from simnet.engine.recorder import Recorder
 from simnet.fabric.interface import Fabric
 from simnet.fabric.play import Play
 from simnet.training.asynchronous import OwnCommunicator
+from simnet.training.checkpoints import Checkpoints
 from simnet.training.compute import ComputeTimes
 from simnet.training.course import Course
 from simnet.training.loader import Loader
@@ -21,9 +22,14 @@ from simnet.training.plan import Plan, Stretch
 from simnet.training.records import IterationRow
 from simnet.training.step import SplitStep
 
-__all__ = ["Exchanges", "Worker", "work"]
+__all__ = ["Exchanges", "Worker", "as_usual", "work"]
 
 Waits = Generator[simpy.Event, object, None]
+
+
+def as_usual(begin_s: float, work_s: float) -> float:  # noqa: ARG001
+    """Return how long work takes on a host that is never slow: as it does [s]."""
+    return work_s
 
 
 class Exchanges(Protocol):
@@ -75,6 +81,10 @@ class Worker:
         The step of those that a model is split over.
     loader : Loader or None
         Where its samples come from.
+    checkpoints : Checkpoints or None
+        What it writes, or waits for, before some iterations.
+    lasts_s : callable
+        ``(begin_s, work_s) -> s``: how long computing takes that takes `work_s` where the host is not slow [s].
     """
 
     env: simpy.Environment
@@ -93,6 +103,8 @@ class Worker:
     compute: ComputeTimes | None
     step: SplitStep | None
     loader: Loader | None
+    checkpoints: Checkpoints | None = None
+    lasts_s: Callable[[float, float], float] = as_usual
 
 
 @dataclass
@@ -103,37 +115,52 @@ class _Times:
     exposed_s: float = 0.0
     waiting_s: float = 0.0
     input_s: float = 0.0
+    checkpoint_s: float = 0.0
 
 
-def work(worker: Worker) -> Waits:
-    """Be a worker, as long as its course goes on."""
+def work(worker: Worker, first: int = 0, attempt: int = 0) -> Waits:
+    """Be a worker, as long as its course goes on.
+
+    Parameters
+    ----------
+    worker : Worker
+    first : int
+        The iteration that it begins with.
+    attempt : int
+        How often it has begun again after a crash.
+    """
     if worker.start_s > worker.env.now:
         yield worker.env.timeout(worker.start_s - worker.env.now)
     if worker.loader is not None:
         yield from worker.loader.prepare(worker.rank)
-    for iteration in itertools.count():
+    for iteration in itertools.count(first):
         if not worker.course.goes_on(worker.rank, iteration):
             # Nobody comes after the last iteration who would wait for what it leaves open.
-            yield from _stall(worker, iteration - 1, worker.plan.left_open, _Times())
+            if iteration > first:
+                yield from _stall(worker, iteration - 1, worker.plan.left_open, _Times())
             worker.course.leave()
             return
-        yield from _iterate(worker, iteration)
+        yield from _iterate(worker, iteration, attempt, begins=iteration == first)
 
 
-def _iterate(worker: Worker, iteration: int) -> Waits:
+def _iterate(worker: Worker, iteration: int, attempt: int, *, begins: bool) -> Waits:
     env, fabric = worker.env, worker.fabric
     start_s, transferred_s = env.now, fabric.transfer_s(worker.node)
     times, ahead = _Times(), 0
     own = worker.communicator if isinstance(worker.communicator, OwnCommunicator) else None
+    if worker.checkpoints is not None:
+        yield from worker.checkpoints.before(worker.rank, iteration)
+        times.checkpoint_s = env.now - start_s
     if own is not None:
         ahead = own.begin()
     if worker.loader is not None:
+        asked_s = env.now
         yield from worker.loader.next_batch(worker.rank, iteration)
-        times.input_s = env.now - start_s
+        times.input_s = env.now - asked_s
     if worker.step is not None:
         yield from _take_part(worker, worker.step, iteration, times)
     elif worker.compute is not None:
-        yield from _compute(worker, worker.compute, iteration, times)
+        yield from _compute(worker, worker.compute, iteration, times, begins=begins)
     if not worker.course.end(worker.rank, iteration):
         return
     worker.recorder.add(
@@ -149,20 +176,24 @@ def _iterate(worker: Worker, iteration: int) -> Waits:
             fabric.transfer_s(worker.node) - transferred_s,
             own.staleness if own is not None else 0,
             ahead,
+            times.checkpoint_s,
+            attempt,
         )
     )
 
 
-def _compute(worker: Worker, compute: ComputeTimes, iteration: int, times: _Times) -> Waits:
-    """Go through the stretches of the plan."""
+def _compute(worker: Worker, compute: ComputeTimes, iteration: int, times: _Times, *, begins: bool) -> Waits:
+    """Go through the stretches of the plan; nothing comes from before the iteration that a worker begins with."""
     env, passed_s = worker.env, 0.0
     for stretch, end_s in zip(worker.plan.stretches, compute.timeline(iteration, worker.rank), strict=True):
         if stretch.after:
             yield from _stall(worker, iteration, stretch.after, times)
-        if stretch.after_previous and iteration > 0:
+        if stretch.after_previous and not begins:
             yield from _stall(worker, iteration - 1, stretch.after_previous, times)
         if end_s > passed_s:
-            yield env.timeout(end_s - passed_s)
+            lasts_s = worker.lasts_s(env.now, end_s - passed_s)
+            yield env.timeout(lasts_s)
+            times.compute_s += lasts_s - (end_s - passed_s)
             passed_s = end_s
         _announce(worker, iteration, stretch)
     times.compute_s += passed_s

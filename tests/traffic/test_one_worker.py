@@ -64,3 +64,11 @@ def test_unknown_graphs_are_refused() -> None:
     """Neighbours are those of a ring or of a mesh."""
     with pytest.raises(ValueError, match="neither ring nor mesh"):
         neighbours_of("star", 3)
+
+
+def test_each_push_goes_on_to_the_replica_of_its_server() -> None:
+    """Two of three servers have a replica: 2 S/3 more, in a second step."""
+    push = push_to_servers(3, 60, 4.0, replicated=(2, 0))
+    assert push.bytes_sent().tolist() == [240.0, 80.0, 0.0, 80.0, 0.0, 0.0]
+    assert count(push).steps == 2
+    assert pull_from_servers(3, 60, 4.0, replicas=2).ranks == push.ranks

@@ -139,3 +139,23 @@ def test_impossible_servers_are_refused(options, message):
 def test_nobody_to_serve_is_refused():
     with pytest.raises(ValueError, match="at least one worker and one server"):
         parameter_server_push_pull(0, 1, 10, 4)
+
+
+@pytest.mark.parametrize("servers", [1, 2, 3])
+@pytest.mark.parametrize("only", [None, 0])
+def test_a_replicated_server_sends_its_shard_once_more_and_answers_then(servers, only):
+    """Replication after aggregation: S/M to the replica, whatever the number of workers; one step between the two."""
+    plain = parameter_server_push_pull(4, servers, 60, 4, only=only)
+    schedule = parameter_server_push_pull(4, servers, 60, 4, only=only, replicated=(0,))
+    validate_schedule(schedule)
+    check_deadlock(schedule)
+    assert schedule.ranks == plain.ranks + 1
+    shard = 240.0 / (servers if only is None else 1)
+    assert schedule.bytes_sent().sum() == plain.bytes_sent().sum() + shard
+    assert count(schedule).steps == count(plain).steps + 1
+    prove(schedule, all_reduce_goal(schedule, contributors=range(4), holders=range(4)))
+
+
+def test_a_server_without_the_bucket_replicates_nothing_of_it():
+    schedule = parameter_server_push_pull(4, 2, 60, 4, only=1, replicated=(0,))
+    assert schedule.bytes_sent().sum() == parameter_server_push_pull(4, 2, 60, 4, only=1).bytes_sent().sum()

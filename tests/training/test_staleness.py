@@ -74,3 +74,69 @@ def test_neighbours_wait_for_each_other_only() -> None:
     middle = clocks.may_go_on(1, 0, 0)
     assert middle is not None
     assert not middle.triggered
+
+
+def test_nobody_waits_for_who_has_left_and_it_goes_on_from_where_the_others_are() -> None:
+    """Two of three are 3 iterations further when the third comes back: it begins there, and is waited for again."""
+    env = simpy.Environment()
+    clocks = Clocks(env, 3, 1, 0, None)
+
+    def do(worker: int, iteration: int) -> None:
+        clocks.part_done(worker, 0, iteration)
+        clocks.iteration_done(worker)
+
+    do(0, 0)
+    waiting = clocks.may_go_on(0, 0, 0)
+    do(2, 0)
+    assert waiting is not None
+    assert not waiting.triggered
+    clocks.leave(1)
+    assert waiting.triggered
+    for iteration in (1, 2, 3):
+        do(0, iteration)
+        do(2, iteration)
+        assert clocks.may_go_on(0, 0, iteration) is None
+    # It had not done its first iteration, number 0 by its own count.
+    clocks.join(1, 0)
+    assert clocks.ahead(0) == clocks.ahead(1) == 0
+    do(0, 4)
+    do(2, 4)
+    waiting = clocks.may_go_on(0, 0, 4)
+    assert waiting is not None
+    do(1, 0)
+    assert waiting.triggered
+    assert clocks.may_go_on(1, 0, 0) is None
+
+
+@given(st.integers(2, 5), st.integers(0, 3), st.integers(1, 2), st.booleans(), st.data())
+def test_whoever_leaves_and_comes_back_nobody_waits_for_ever(
+    workers: int, bound: int, parts: int, ring: bool, data: st.DataObject
+) -> None:
+    """With anybody leaving and coming back at any moment, somebody who is there can always go on."""
+    env = simpy.Environment()
+    peers = [[(one - 1) % workers, (one + 1) % workers] for one in range(workers)] if ring else None
+    clocks = Clocks(env, workers, parts, bound, peers)
+    done, pushed = [0] * workers, [0] * workers
+    blocked: dict[int, simpy.Event] = {}
+    for _ in range(80):
+        there = [worker for worker in range(workers) if worker not in clocks.away]
+        able = [worker for worker in there if worker not in blocked or blocked[worker].triggered]
+        assert able or not there
+        worker = data.draw(st.integers(0, workers - 1))
+        change = data.draw(st.sampled_from(["go on", "go on", "go on", "leave or come back"]))
+        if change == "leave or come back" and worker in clocks.away:
+            clocks.join(worker, done[worker])
+        elif change == "leave or come back":
+            clocks.leave(worker)
+            blocked.pop(worker, None)
+            pushed[worker] = 0
+        elif worker in able:
+            blocked.pop(worker, None)
+            clocks.part_done(worker, pushed[worker], done[worker])
+            behind = clocks.may_go_on(worker, pushed[worker], done[worker])
+            pushed[worker] += 1
+            if pushed[worker] == parts:
+                clocks.iteration_done(worker)
+                done[worker], pushed[worker] = done[worker] + 1, 0
+            if behind is not None:
+                blocked[worker] = behind
