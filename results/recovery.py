@@ -75,10 +75,8 @@ def losses() -> None:
                     "recovery_time_s": row.recovery_time_s * row.iterations,
                 }
             )
-            counts, edges = np.histogram(ends_s, np.arange(0.0, ends_s.max() + BIN_S, BIN_S))
-            rate = counts[:-1] * 64 / BIN_S
             name = way if fault == "a worker" else f"{way}: {fault}"
-            series.append(pd.DataFrame({"time_s": edges[:-2], "samples_per_s": rate, "exchange": name, "lost": fault}))
+            series.append(_over_time(result).assign(exchange=name, lost=fault))
     _write(pd.DataFrame(rows), "losses.csv")
     table = pd.concat(series, ignore_index=True)
     _write(table, "over_time.csv")
@@ -88,7 +86,7 @@ def losses() -> None:
     ):
         figure = curves(table[shown], "time_s", "samples_per_s", "exchange", title=title, log_x=False)
         figure.axes[0].set_xlabel("time [s]")
-        figure.axes[0].set_ylabel("iterations that count, by their end [samples/s]")
+        figure.axes[0].set_ylabel("throughput of iterations that count [samples/s]")
         save_figure(figure, FOLDER / file)
 
 
@@ -134,13 +132,22 @@ def intervals() -> None:
 
 def _run(training: dict[str, object], fault: object) -> simnet.Result:
     checkpoint = {"every": 20, "storage": "host11"}
-    changes = {"training": {"workers": 8, "checkpoint": checkpoint, **training}}
+    changes = {"training": {"workers": 8, "checkpoint": checkpoint, "jitter": {"sigma": 0.1}, **training}}
     return simnet.run({**CLUSTER, **changes, **({"faults": [fault]} if fault else {})})
 
 
 def _ends_s(result: simnet.Result) -> pd.Series[float]:
     rows = result.iterations
     return rows["start_s"] + rows["iteration_time_s"]
+
+
+def _over_time(result: simnet.Result) -> pd.DataFrame:
+    """Return throughput over time, with the samples of each iteration that counts spread over it."""
+    rows, ends_s = result.iterations, _ends_s(result).to_numpy()
+    edges_s = np.arange(0.0, ends_s.max(), BIN_S)
+    begun = (edges_s[:, None] - rows["start_s"].to_numpy()) / rows["iteration_time_s"].to_numpy()
+    done = 64.0 * np.clip(begun, 0.0, 1.0).sum(axis=1)
+    return pd.DataFrame({"time_s": edges_s[:-1] + BIN_S / 2, "samples_per_s": np.diff(done) / BIN_S})
 
 
 def _with_crashes(every: int, iterations: int, seed: int) -> float:

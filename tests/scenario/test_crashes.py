@@ -183,3 +183,33 @@ def test_mistakes(tmp_path, training, fault, said):
     text, expected = at_mark(with_changed(topology=STAR, training=training, faults=f"[{fault}]"), said)
     [told] = said_of(tmp_path, text)
     assert told.startswith(expected)
+
+
+WORKER = {"worker_crash": {"worker": 1, "at": "200 ms", "for": "50 ms", "detect_after": "10 ms"}}
+REPLICA = {"server_crash": {"server": 0, "at": "200 ms", "for": "80 ms", "failover": "20 ms"}}
+SERVER = {"server_crash": {"server": 0, "at": "200 ms", "for": "50 ms", "detect_after": "10 ms"}}
+
+
+@pytest.mark.parametrize(("sync", "fault"), [("bsp", WORKER), ("asp", WORKER), ("bsp", SERVER), ("asp", REPLICA)])
+def test_packets_that_are_cancelled_are_conserved_too(sync, fault):
+    """The run checks it; each worker does its iterations, or all together do."""
+    training = {"workers": 2, "architecture": "parameter_server", "sync": sync, "bucket_size": "1 GB"}
+    training["checkpoint"] = {"every": 1, "storage": "host7", "size": "100 kB"}
+    base = scenario_of([fault], training, fidelity="packet", run={"iterations": 3, "warmup": 0})
+    rows = simnet.run({**base, "protocol": "tcp"}).iterations
+    assert len(rows) == 6
+    assert rows["attempt"].any() == ("worker_crash" in fault or sync == "bsp")
+
+
+@pytest.mark.parametrize("sync", ["bsp", "asp"])
+def test_a_worker_that_begins_again_reads_its_samples_again(sync):
+    """It is as if it had just begun: two batches ahead, while those of the others go on."""
+    training = {"workers": 2, "architecture": "gossip", "sync": sync}
+    dataset = {"bytes_per_sample": "100 kB", "storage": "host7", "prefetch": 2}
+    run = {"iterations": 5, "warmup": 0}
+    usual = simnet.run(scenario_of([], training, dataset=dataset, run=run))
+    crashed = simnet.run(scenario_of([WORKER], training, dataset=dataset, run=run))
+    assert len(crashed.iterations) == 10
+    name = "switch->host1"
+    carried = [result.links.set_index("resource")["wire_bytes"][name] for result in (usual, crashed)]
+    assert carried[1] > carried[0] + 64 * 100e3
