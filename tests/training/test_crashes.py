@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ from simnet.training.settings import (
     JobSettings,
     Parallelism,
     RunSettings,
+    Scheduling,
     ServerCrash,
     Sync,
     TrainingSettings,
@@ -34,7 +37,7 @@ from tests.training.building import workload
 
 RING, SERVER = Architecture("ring"), Architecture("parameter_server", {"servers": 2})
 GOSSIP, PAIRS = Architecture("gossip", {"graph": "ring"}), Architecture("gossip", {"graph": "mesh", "partners": "one"})
-BSP, ASP = Sync(), Sync("asp")
+BSP, ASP, AS_USUAL = Sync(), Sync("asp"), Scheduling()
 PASS_S = 0.03
 """Forward and backward pass of the workload [s]."""
 
@@ -51,6 +54,8 @@ def train(
     bandwidth: float = 1e18,
     latency_s: float = 0.0,
     parallelism: Parallelism | None = None,
+    scheduling: Scheduling = AS_USUAL,
+    forward_overlap: bool = False,
     most_events: float = math.inf,
 ) -> tuple[Job, list[IterationRow], FluidFabric]:
     """Train on a star with hosts to spare."""
@@ -61,7 +66,14 @@ def train(
     if replicas:
         architecture = Architecture(architecture.name, {**architecture.options, "replicas": replicas})
     training = TrainingSettings(
-        workers, architecture, sync, bucket_bytes=1.0, checkpoint=checkpoint, parallelism=parallelism
+        workers,
+        architecture,
+        sync,
+        bucket_bytes=1.0,
+        forward_overlap=forward_overlap,
+        checkpoint=checkpoint,
+        parallelism=parallelism,
+        scheduling=scheduling,
     )
     job = start_job(
         env, fabric, recorder, JobSettings("job", workload(elements), training, crashes=tuple(crashes)), run
@@ -296,6 +308,23 @@ def crashes_of(draw: st.DrawFn, architecture: Architecture) -> list[Crash]:
     return found
 
 
+@st.composite
+def schedulings_of(draw: st.DrawFn, architecture: Architecture, sync: Sync) -> Scheduling:
+    """Draw what goes first, in pieces of what size, and what together."""
+    if sync.waits_alone:
+        return AS_USUAL
+    scheduling = Scheduling(
+        order=draw(st.sampled_from(["first_ready", "priority"])),
+        piece_bytes=draw(st.sampled_from([math.inf, 1e5])),
+        streams=draw(st.sampled_from([None, 1, 2])),
+    )
+    if architecture is not RING:
+        return scheduling
+    negotiation_s, cycles = draw(st.sampled_from([0.0, 2e-3])), draw(st.booleans())
+    fusion: Any = {"fusion": "cycle", "cycle_s": 5e-3, "buffer_bytes": 3e5} if cycles else {}
+    return replace(scheduling, negotiation_s=negotiation_s, **fusion)
+
+
 @given(st.data())
 @settings(max_examples=150, deadline=None)
 def test_a_crash_at_any_instant_never_hangs(data: st.DataObject) -> None:
@@ -305,6 +334,7 @@ def test_a_crash_at_any_instant_never_hangs(data: st.DataObject) -> None:
     possible = [one for one in SYNCS if architecture.name in ("parameter_server", "gossip") or not one.waits_alone]
     sync = data.draw(st.sampled_from([one for one in possible if one.waits_alone or not alone_only]))
     crashes = data.draw(crashes_of(architecture))
+    scheduling = data.draw(schedulings_of(architecture, sync))
     checkpoint = data.draw(
         st.sampled_from(
             [None, DISK, Checkpoint(2, "host7", size_bytes=1e5), Checkpoint(2, "host7", blocking=False, size_bytes=1e6)]
@@ -321,6 +351,8 @@ def test_a_crash_at_any_instant_never_hangs(data: st.DataObject) -> None:
             elements=(100_000, 50_000),
             bandwidth=1e8,
             latency_s=1e-4,
+            scheduling=scheduling,
+            forward_overlap=sync.name == "bsp" and data.draw(st.booleans()),
             most_events=100_000,
         )
     except StalledError as error:
