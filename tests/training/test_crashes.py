@@ -199,6 +199,31 @@ def test_checkpoints_are_bytes_on_the_links_of_storage() -> None:
     assert end_s(rows) == pytest.approx(20 * PASS_S + 4 * (0.01 + 1e-3), rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("architecture", "sync", "written", "read"),
+    [(RING, BSP, 1, 4), (RING, Sync("local_sgd", period=5), 4, 4), (SERVER, BSP, 1, 1), (GOSSIP, BSP, 4, 4)],
+    ids=["ring", "averages", "servers", "gossip"],
+)
+def test_who_writes_and_who_reads(architecture: Architecture, sync: Sync, written: int, read: int) -> None:
+    """Of 4 workers one writes all of S; where they differ each does. All read all of it; servers a shard each.
+
+    After a crash in iteration 5 of 8 with checkpoints before 2, 4, 6 three are written, and one is read.
+    """
+    storage = Checkpoint(every=2, storage="host7", size_bytes=1e6)
+    at_s = 5.5 * PASS_S + 2 * written * 0.01
+    _, _, fabric = train(
+        [worker_crash(1, at_s, 0.1, detect_after_s=0.001)],
+        RunSettings(8, 0),
+        architecture=architecture,
+        sync=sync,
+        checkpoint=storage,
+        bandwidth=1e8,
+    )
+    carried = dict(zip(fabric.network.compiled.link_name, fabric.carried_bytes().tolist(), strict=False))
+    assert carried["switch->host7"] == pytest.approx(3 * written * 1e6, rel=1e-9)
+    assert carried["host7->switch"] == pytest.approx(read * 1e6, rel=1e-9)
+
+
 def test_a_checkpoint_beside_training_takes_no_time_of_it() -> None:
     """Unless the one before is still being written: writing takes 5 C, they are 4 C apart, three of four wait for C."""
     beside = Checkpoint(every=4, blocking=False, size_bytes=1e6, bytes_per_s=1e6 / (5 * PASS_S))
