@@ -19,9 +19,9 @@ from simnet.scenario.job_models import SyncSpec
 from simnet.scenario.scheduling import ORDERS, FusionSpec
 from simnet.shipped import shipped_folder
 from simnet.topology import GENERATORS, summary_lines
-from simnet.training.architectures import ARCHITECTURES
-from simnet.training.compression import SCHEMES, standard_costs_s_per_byte
-from simnet.training.convergence import ROUNDS
+from simnet.training.communication.architectures import ARCHITECTURES
+from simnet.training.communication.compression import SCHEMES, standard_costs_s_per_byte
+from simnet.training.laws.convergence import ROUNDS
 from simnet.workload import list_gpus, list_models, list_throughput, model_entry
 
 __all__ = ["GENERATED", "pages", "with_generated"]

@@ -1,4 +1,4 @@
-"""A scenario on more and more workers: speed-up, and what the laws of `simnet.training.speedup` say about it."""
+"""A scenario on more and more workers: speed-up, and what the laws of `simnet.training.laws.speedup` say about it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simnet.experiment.plot import curves
 from simnet.experiment.sweep import sweep
 from simnet.experiment.tables import ordered
 from simnet.scenario import Scenario, load_scenario
-from simnet.training.speedup import (
+from simnet.training.laws.speedup import (
     amdahl,
     fit_amdahl,
     fit_gustafson,

@@ -25,10 +25,10 @@ from simnet.experiment.tables import (
 from simnet.fabric.interface import Fabric
 from simnet.scenario import Scenario
 from simnet.training.bound import bound_iteration_s
-from simnet.training.compute import ratio
-from simnet.training.convergence import communication_rounds, iterations_to_target
+from simnet.training.computing.compute import ratio
 from simnet.training.course import Course
 from simnet.training.job import Job
+from simnet.training.laws.convergence import communication_rounds, iterations_to_target
 from simnet.training.memory import largest_memory_use
 from simnet.training.records import CollectiveRow, IterationRow
 from simnet.training.settings import JobSettings

@@ -8,7 +8,7 @@ from typing import Any
 
 from simnet.errors import InputError, Problem
 from simnet.scenario.compute_models import MemoryHierarchySpec, PatternSpec, StragglerSpec, TargetSpec
-from simnet.training.stragglers import Constant, Drifting, Occasional, Pattern, Periodic, Straggler
+from simnet.training.computing.stragglers import Constant, Drifting, Occasional, Pattern, Periodic, Straggler
 from simnet.units import format_size
 from simnet.workload import (
     AnyWorkload,

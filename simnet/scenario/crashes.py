@@ -14,7 +14,7 @@ from simnet.scenario.fault_models import FaultSpec
 from simnet.scenario.fields import hint_at
 from simnet.scenario.jobs import PlacedJob
 from simnet.topology import Topology
-from simnet.training.architectures import arrange
+from simnet.training.communication.architectures import arrange
 from simnet.training.settings import Crash, JobSettings, ServerCrash, WorkerCrash
 
 __all__ = ["JobCrash", "build_crashes", "with_crashes"]

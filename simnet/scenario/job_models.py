@@ -35,7 +35,7 @@ from simnet.scenario.compute_models import (
 from simnet.scenario.fields import Flag, Name, Quantity, Real, Text, Whole, Word, hint_at, refuse, shown
 from simnet.scenario.scheduling import SchedulingSpec
 from simnet.scenario.sections import Choice, Section
-from simnet.training.architectures import ARCHITECTURES
+from simnet.training.communication.architectures import ARCHITECTURES
 from simnet.training.layout import PLACEMENTS
 from simnet.units import MEBIBYTE
 from simnet.workload import GRADIENT_DTYPES, OPTIMIZERS, PRECISIONS

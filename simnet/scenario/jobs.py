@@ -12,8 +12,8 @@ from simnet.errors import InputError, Problem, nearest
 from simnet.scenario.job_models import DatasetSpec
 from simnet.scenario.training import Room
 from simnet.topology import Topology
-from simnet.training.architectures import arrange
-from simnet.training.compression import NUMBER_BYTES, is_factored
+from simnet.training.communication.architectures import arrange
+from simnet.training.communication.compression import NUMBER_BYTES, is_factored
 from simnet.training.layout import lay_out_workers
 from simnet.training.memory import is_measured, largest_memory_use, memory_limit_bytes, splits_that_fit
 from simnet.training.settings import DatasetSettings, JobSettings, Parallelism, RunSettings, TrainingSettings

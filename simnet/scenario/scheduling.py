@@ -11,7 +11,7 @@ from pydantic import Field
 from simnet.errors import Problem
 from simnet.scenario.fields import Quantity, Whole, Word
 from simnet.scenario.sections import Choice, Section
-from simnet.training.architectures import EACH_BY_ITSELF
+from simnet.training.communication.architectures import EACH_BY_ITSELF
 from simnet.training.settings import Scheduling
 from simnet.units import MEBIBYTE, MILLISECOND
 

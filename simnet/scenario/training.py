@@ -24,8 +24,8 @@ from simnet.scenario.job_models import (
 from simnet.scenario.scheduling import build_scheduling, idle_scheduling, scheduling_problems
 from simnet.scenario.sections import NotKnownError, Section
 from simnet.topology import Topology
-from simnet.training.architectures import ARCHITECTURES, EACH_BY_ITSELF, most_messages_at_once
-from simnet.training.compression import SCHEMES, standard_costs_s_per_byte
+from simnet.training.communication.architectures import ARCHITECTURES, EACH_BY_ITSELF, most_messages_at_once
+from simnet.training.communication.compression import SCHEMES, standard_costs_s_per_byte
 from simnet.training.layout import ranks_of
 from simnet.training.settings import (
     DISK_BYTES_PER_S,

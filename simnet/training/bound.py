@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from simnet.fabric.bounds import Bound
 from simnet.fabric.interface import Fabric
-from simnet.training.compute import ComputeTimes
+from simnet.training.computing.compute import ComputeTimes
 from simnet.training.job import Group, Job
 from simnet.training.plan import Plan
 

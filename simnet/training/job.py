@@ -14,26 +14,26 @@ from numpy.typing import NDArray
 from simnet.engine.recorder import Recorder
 from simnet.fabric.faults import HostSlow, busy_until_s
 from simnet.fabric.interface import Fabric
-from simnet.training.architectures import Arrangement, arrange
-from simnet.training.asynchronous import OwnCommunicator
-from simnet.training.buckets import Bucket, cut_buckets, make_buckets, merge_buckets
-from simnet.training.checkpoints import AloneCheckpoints, Checkpoints, InStepCheckpoints
-from simnet.training.communicator import Communicator, Exchange
-from simnet.training.compression import compressed
-from simnet.training.compute import ComputeTimes, Stretches, compute_times, ratio, ready_times_s
+from simnet.training.communication.architectures import Arrangement, arrange
+from simnet.training.communication.asynchronous import OwnCommunicator
+from simnet.training.communication.buckets import Bucket, cut_buckets, make_buckets, merge_buckets
+from simnet.training.communication.communicator import Communicator, Exchange
+from simnet.training.communication.compression import compressed
+from simnet.training.communication.exchanges import lay_out_alone, lay_out_exchanges, lay_out_fusion, measure_exchange
+from simnet.training.communication.staleness import Clocks
+from simnet.training.computing.compute import ComputeTimes, Stretches, compute_times, ratio, ready_times_s
+from simnet.training.computing.split import StagePart, split_job
+from simnet.training.computing.step import SplitStep, StepParts, begin_steps
 from simnet.training.course import Course, InStep, InTotal
-from simnet.training.crashes import AloneSupervisor, Crew, InStepSupervisor
-from simnet.training.exchanges import lay_out_alone, lay_out_exchanges, lay_out_fusion, measure_exchange
 from simnet.training.layout import lay_out_workers
 from simnet.training.loader import Loader
 from simnet.training.plan import Plan, plan_iteration
 from simnet.training.records import Sent
+from simnet.training.recovery.checkpoints import AloneCheckpoints, Checkpoints, InStepCheckpoints
+from simnet.training.recovery.crashes import AloneSupervisor, Crew, InStepSupervisor
+from simnet.training.recovery.state import State, Store
+from simnet.training.recovery.state_layout import lay_out_state
 from simnet.training.settings import JobSettings, RunSettings
-from simnet.training.split import StagePart, split_job
-from simnet.training.staleness import Clocks
-from simnet.training.state import State, Store
-from simnet.training.state_layout import lay_out_state
-from simnet.training.step import SplitStep, StepParts, begin_steps
 from simnet.training.worker import Exchanges, Worker, as_usual, work
 from simnet.workload import DataflowWorkload, Model
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from simnet.fabric.interface import Fabric, Placed
 from simnet.traffic import Partition, ScheduleBuilder, direct_all_to_all, ring_all_reduce
+from simnet.training.communication.under_way import stopped
 from simnet.training.records import Sent
 from simnet.training.settings import DatasetSettings
-from simnet.training.under_way import stopped
 
 __all__ = ["Loader"]
 

@@ -1,6 +1,7 @@
 """What a worker does in an iteration: how far it computes, what it then has ready, and what it waits for before.
 
-A plan says it in moments of the model, such as "when gradient 7 is ready"; `simnet.training.compute` says when that is.
+A plan says it in moments of the model, such as "when gradient 7 is ready"; `simnet.training.computing.compute` says
+when that is.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import NamedTuple
 
-from simnet.training.buckets import Bucket
+from simnet.training.communication.buckets import Bucket
 from simnet.training.settings import TrainingSettings
 from simnet.workload import Model
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from simnet.training.stragglers import Straggler
+from simnet.training.computing.stragglers import Straggler
 from simnet.units import MEBIBYTE
 from simnet.workload import AnyWorkload, GroupedWorkload, parts_of
 
@@ -46,7 +46,7 @@ class Architecture:
     Parameters
     ----------
     name : str
-        One of `simnet.training.architectures.ARCHITECTURES`.
+        One of `simnet.training.communication.architectures.ARCHITECTURES`.
     options : mapping
         Its options, in SI units.
     """
@@ -62,7 +62,7 @@ class Compression:
     Parameters
     ----------
     name : str
-        One of `simnet.training.compression.SCHEMES`.
+        One of `simnet.training.communication.compression.SCHEMES`.
     options : mapping
         Its options.
     compress_s_per_byte, decompress_s_per_byte : float

@@ -13,14 +13,14 @@ import simpy
 from simnet.engine.recorder import Recorder
 from simnet.fabric.interface import Fabric
 from simnet.fabric.play import Play
-from simnet.training.asynchronous import OwnCommunicator
-from simnet.training.checkpoints import Checkpoints
-from simnet.training.compute import ComputeTimes
+from simnet.training.communication.asynchronous import OwnCommunicator
+from simnet.training.computing.compute import ComputeTimes
+from simnet.training.computing.step import SplitStep
 from simnet.training.course import Course
 from simnet.training.loader import Loader
 from simnet.training.plan import Plan, Stretch
 from simnet.training.records import IterationRow
-from simnet.training.step import SplitStep
+from simnet.training.recovery.checkpoints import Checkpoints
 
 __all__ = ["Exchanges", "Worker", "as_usual", "work"]
 

@@ -8,7 +8,7 @@ import pytest
 import simnet
 from simnet.experiment.plot import save_figure
 from simnet.experiment.scaling import scaling_curves
-from simnet.training.speedup import amdahl, communication_bound, gustafson, super_linear
+from simnet.training.laws.speedup import amdahl, communication_bound, gustafson, super_linear
 from simnet.workload import MemoryHierarchy, MemoryLevel, matrix_product, memory_time_s
 
 from .building import within

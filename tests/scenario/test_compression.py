@@ -6,8 +6,8 @@ import pytest
 
 import simnet
 from simnet.scenario import describe, load_scenario
-from simnet.training.architectures import ARCHITECTURES
-from simnet.training.compression import SCHEMES
+from simnet.training.communication.architectures import ARCHITECTURES
+from simnet.training.communication.compression import SCHEMES
 from simnet.training.memory import largest_memory_use
 
 from .marked import at_mark, said_of, with_changed

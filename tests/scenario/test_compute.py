@@ -7,7 +7,7 @@ import pytest
 import simnet
 from simnet.errors import InputError
 from simnet.scenario import load_scenario
-from simnet.training.stragglers import Constant, Drifting, Occasional, Periodic
+from simnet.training.computing.stragglers import Constant, Drifting, Occasional, Periodic
 
 STAR = {"star": {"hosts": 4, "bandwidth": "100 Gbps", "latency": "1 us"}}
 

@@ -6,7 +6,7 @@ import pytest
 
 import simnet
 from simnet.scenario import describe, load_scenario
-from simnet.training.architectures import ARCHITECTURES, EACH_BY_ITSELF
+from simnet.training.communication.architectures import ARCHITECTURES, EACH_BY_ITSELF
 
 from .marked import at_mark, said_of, with_changed
 

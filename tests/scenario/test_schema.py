@@ -13,7 +13,7 @@ from simnet.scenario.natural import natural_key
 from simnet.scenario.schema import scenario_keys
 from simnet.scenario.sections import section_of
 from simnet.topology import GENERATORS
-from simnet.training.architectures import ARCHITECTURES
+from simnet.training.communication.architectures import ARCHITECTURES
 
 
 def test_it_is_a_schema_of_the_right_draft():

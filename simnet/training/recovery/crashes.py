@@ -17,14 +17,14 @@ from simnet.engine.alarm import NORMAL, Tick, only_ticks
 from simnet.engine.recorder import Recorder
 from simnet.errors import StalledError
 from simnet.fabric.interface import Fabric
-from simnet.training.asynchronous import OwnCommunicator
-from simnet.training.checkpoints import AloneCheckpoints, InStepCheckpoints
-from simnet.training.communicator import Communicator
+from simnet.training.communication.asynchronous import OwnCommunicator
+from simnet.training.communication.communicator import Communicator
 from simnet.training.course import Course
 from simnet.training.loader import Loader
 from simnet.training.records import CollectiveRow, IterationRow, Sent
+from simnet.training.recovery.checkpoints import AloneCheckpoints, InStepCheckpoints
+from simnet.training.recovery.state import Holder, Move, State, played
 from simnet.training.settings import Crash, ServerCrash, WorkerCrash
-from simnet.training.state import Holder, Move, State, played
 from simnet.training.worker import Worker, work
 
 __all__ = ["AloneSupervisor", "Crew", "InStepSupervisor", "Supervisor"]

@@ -7,11 +7,10 @@ import pytest
 from simnet.errors import InputError
 from simnet.topology import HostSpec, star
 from simnet.traffic.schedule import Kind
-from simnet.training.architectures import ARCHITECTURES, arrange, most_messages_at_once, server_of_each
+from simnet.training.communication.architectures import ARCHITECTURES, arrange, most_messages_at_once, server_of_each
 from simnet.training.layout import lay_out_workers
 from simnet.training.settings import Architecture, JobSettings, TrainingSettings
-
-from .building import workload
+from tests.training.building import workload
 
 
 def lay_out(topology, workers, **settings):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simnet.training.convergence import ROUNDS, communication_rounds, iterations_to_target
+from simnet.training.laws.convergence import ROUNDS, communication_rounds, iterations_to_target
 
 
 @pytest.mark.parametrize(("batch", "iterations"), [(512, 250_000), (1024, 125_000), (8192, 15_625)])

@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 from simnet.traffic import parameter_server_push_pull, with_pulls
-from simnet.training.buckets import make_buckets
-from simnet.training.compression import SCHEMES, compressed, standard_costs_s_per_byte
-from simnet.training.compute import compute_times
+from simnet.training.communication.buckets import make_buckets
+from simnet.training.communication.compression import SCHEMES, compressed, standard_costs_s_per_byte
+from simnet.training.computing.compute import compute_times
 from simnet.training.plan import plan_iteration
 from simnet.training.settings import Architecture, Compression, Jitter, JobSettings, TrainingSettings
 from simnet.units import MEBIBYTE
 from simnet.workload import GradientTensor, load_model
-
-from .building import B, P, iteration_s, ring_s, run_job, workload
+from tests.training.building import B, P, iteration_s, ring_s, run_job, workload
 
 RESNET50, BERT_LARGE = load_model("resnet50"), load_model("bert_large")
 MODELS = pytest.mark.parametrize("model", [RESNET50, BERT_LARGE], ids=lambda model: model.name)

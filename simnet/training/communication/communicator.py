@@ -24,9 +24,9 @@ from simnet.engine.alarm import LATE, URGENT, Alarm
 from simnet.engine.recorder import Recorder
 from simnet.fabric.interface import Fabric, Placed
 from simnet.fabric.play import Play
+from simnet.training.communication.streams import Streams
+from simnet.training.communication.under_way import UnderWay, stopped
 from simnet.training.records import CollectiveRow, Sent
-from simnet.training.streams import Streams
-from simnet.training.under_way import UnderWay, stopped
 
 __all__ = ["Communicator", "Exchange", "Fusion"]
 

@@ -20,10 +20,10 @@ from simnet.engine.recorder import Recorder
 from simnet.fabric.interface import Fabric, Placed
 from simnet.fabric.play import Play
 from simnet.traffic import Schedule
-from simnet.training.architectures import Alone
+from simnet.training.communication.architectures import Alone
+from simnet.training.communication.staleness import Clocks
+from simnet.training.communication.under_way import UnderWay, stopped
 from simnet.training.records import CollectiveRow, Sent
-from simnet.training.staleness import Clocks
-from simnet.training.under_way import UnderWay, stopped
 
 __all__ = ["AloneExchange", "OwnCommunicator"]
 
@@ -62,7 +62,7 @@ class _Sending(NamedTuple):
 
 @dataclass
 class OwnCommunicator:
-    """The exchanges of one worker, as `simnet.training.communicator.Communicator` has those of a group.
+    """The exchanges of one worker, as `simnet.training.communication.communicator.Communicator` has those of a group.
 
     Parameters
     ----------

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from simnet.training.architectures import server_of_each
+from simnet.training.communication.architectures import server_of_each
 from simnet.training.memory import state_bytes
+from simnet.training.recovery.state import Holder, Share, State
 from simnet.training.settings import JobSettings
-from simnet.training.state import Holder, Share, State
 
 if TYPE_CHECKING:
     from simnet.training.job import Group

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simnet.training.speedup import (
+from simnet.training.laws.speedup import (
     amdahl,
     communication_bound,
     fit_amdahl,

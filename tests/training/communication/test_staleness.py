@@ -8,7 +8,7 @@ import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simnet.training.staleness import Clocks, Gate
+from simnet.training.communication.staleness import Clocks, Gate
 
 
 def test_a_gate_opens_when_the_last_member_has_come() -> None:

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simnet.training.settings import Architecture, RunSettings, Scheduling, TrainingSettings
-
-from .building import B, P, run_job, workload
+from tests.training.building import B, P, run_job, workload
 
 LONG = RunSettings(iterations=6, warmup=3)
 

@@ -21,8 +21,8 @@ from simnet.fabric.network import Network
 from simnet.protocols import FlowProtocol
 from simnet.topology import star
 from simnet.traffic import Kind, Schedule
-from simnet.training.communicator import Communicator, Exchange
-from simnet.training.compute import Stretches
+from simnet.training.communication.communicator import Communicator, Exchange
+from simnet.training.computing.compute import Stretches
 from simnet.training.plan import Stretch
 from simnet.training.records import Sent
 

@@ -14,7 +14,7 @@ from simnet.fabric.network import Network
 from simnet.protocols import FlowProtocol
 from simnet.topology import star
 from simnet.traffic import ring_all_reduce
-from simnet.training.communicator import Communicator, Exchange, Fusion
+from simnet.training.communication.communicator import Communicator, Exchange, Fusion
 from simnet.training.records import CollectiveRow, Sent
 
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simnet.training.compute import Stretches
+from simnet.training.computing.compute import Stretches
+from simnet.training.computing.stragglers import Constant, Drifting, Occasional, Periodic, Straggler
 from simnet.training.settings import Jitter, JobSettings, RunSettings, TrainingSettings
-from simnet.training.stragglers import Constant, Drifting, Occasional, Periodic, Straggler
-
-from .building import iteration_s, run_job, workload
+from tests.training.building import iteration_s, run_job, workload
 
 LOAD = workload([10, 20, 30])
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simnet.training.streams import Streams
+from simnet.training.communication.streams import Streams
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 3)), max_size=40), st.integers(1, 4))

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simnet.engine.random_streams import random_stream
+from simnet.training.computing.stragglers import Constant, straggler_factors
 from simnet.training.plan import Plan
 from simnet.training.settings import Jitter, JobSettings
-from simnet.training.stragglers import Constant, straggler_factors
 from simnet.workload import AnyWorkload, DataflowWorkload, RecordedTrace, Workload, parts_of
 
 __all__ = ["ComputeTimes", "Stretches", "compute_times", "ratio", "ready_times_s"]

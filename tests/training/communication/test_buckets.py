@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simnet.training.buckets import cut_buckets, make_buckets, merge_buckets
+from simnet.training.communication.buckets import cut_buckets, make_buckets, merge_buckets
 from simnet.workload import GradientTensor
 
 

@@ -19,9 +19,9 @@ from simnet.traffic import (
     dataflow_step,
     pipeline_step,
 )
+from simnet.training.computing.step import StepParts
 from simnet.training.plan import Moment, Plan, Stretch
 from simnet.training.settings import JobSettings, Parallelism
-from simnet.training.step import StepParts
 from simnet.workload import (
     DataflowGraph,
     DataflowWorkload,

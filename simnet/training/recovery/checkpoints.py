@@ -12,9 +12,9 @@ from typing import Protocol
 
 import simpy
 
+from simnet.training.communication.staleness import Clocks
+from simnet.training.recovery.state import Holder, Share, State, Store
 from simnet.training.settings import Checkpoint
-from simnet.training.staleness import Clocks
-from simnet.training.state import Holder, Share, State, Store
 
 __all__ = ["AloneCheckpoints", "Checkpoints", "InStepCheckpoints"]
 

@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simnet.training.buckets import make_buckets
-from simnet.training.compute import compute_times
+from simnet.training.communication.buckets import make_buckets
+from simnet.training.computing.compute import compute_times
 from simnet.training.plan import plan_iteration
 from simnet.training.settings import Jitter, JobSettings, TrainingSettings
-
-from .building import workload
+from tests.training.building import workload
 
 LOAD = workload([10, 20, 30], forward_s=0.6, backward_s=[0.4, 0.2, 0.1])
 

@@ -1,0 +1,1 @@
+"""How long workers compute, alone and in steps that they do together."""
