@@ -256,9 +256,9 @@ def _losses() -> str:
 
 def _intervals() -> str:
     """Return how long training takes by the interval of checkpoints."""
+    others = ("standard_error", "formula")
     rows = [
-        [f"{float(row['interval_s']):g}", *(f"{float(row[key]):.3f}" for key in ("time_over_work", "standard_error"))]
-        + [f"{float(row['formula']):.3f}"]
+        [f"{float(row['interval_s']):g}", *(f"{float(row[key]):.3f}" for key in ("time_over_work", *others))]
         for row in _rows_of("intervals.csv", "recovery")
     ]
     return _table(["t [s]", "time / work", "standard error", "formula"], rows)

@@ -19,7 +19,7 @@ from simnet.training.buckets import Bucket, make_buckets
 from simnet.training.checkpoints import AloneCheckpoints, Checkpoints, InStepCheckpoints
 from simnet.training.communicator import Communicator, Exchange
 from simnet.training.compression import compressed
-from simnet.training.compute import ComputeTimes, Stretches, compute_times, ratio
+from simnet.training.compute import ComputeTimes, SlowedStretches, Stretches, compute_times, ratio
 from simnet.training.course import Course, InStep, InTotal
 from simnet.training.crashes import AloneSupervisor, Crew, InStepSupervisor
 from simnet.training.exchanges import lay_out_alone, lay_out_exchanges
@@ -140,7 +140,7 @@ def start_job(
         The ends of all jobs, to which that of this one is added: a job that is through goes on, unmeasured, as long as
         others are not.
     slow : sequence of HostSlow
-        Hosts that are slow for a while; those of workers that a model is split over compute as usual.
+        Hosts that are slow for a while.
     """
     others = [] if others is None else others
     training, grid = settings.training, settings.training.grid
@@ -155,6 +155,7 @@ def start_job(
     sent = Sent(training.workers, course.is_measured, can_forget=bool(settings.crashes))
     start = _Start(env, fabric, recorder, settings, run, nodes, busy, sent)
     groups: dict[tuple[int, int], Group] = {}
+    lasts_s = [_lasting(slow, host) for host in fabric.network.compiled.host_of_node[nodes].tolist()]
     compute, steps = None, dict[int, SplitStep]()
     is_split = grid.replica > 1 or isinstance(settings.workload, DataflowWorkload)
     if not is_split:
@@ -170,7 +171,7 @@ def start_job(
             groups[part.stage, part.inner] = start.group(part.model, np.array(members))
         step_parts = parts.step(_plans(groups, parts.stages))
         for replica in range(grid.data):
-            steps[replica] = start.step(step_parts, replica, stretches)
+            steps[replica] = start.step(step_parts, replica, stretches, lasts_s)
 
         def fastest_samples_per_s(iterations: Sequence[int]) -> float:  # noqa: ARG001
             return ratio(settings.workload.batch_size, parts.alone_s * float(stretches.slowness.min()))
@@ -205,7 +206,7 @@ def start_job(
             steps.get(replica),
             loader,
             checkpoints,
-            _lasting(slow, int(fabric.network.compiled.host_of_node[nodes[rank]])),
+            lasts_s[rank],
         )
         workers.append(worker)
     crew = Crew(env, fabric, recorder, settings.name, workers, course, sent, loader, state)
@@ -327,12 +328,18 @@ class _Start:
             return AloneCheckpoints(self.env, settings, store, state, counts, own[0].clocks, len(own))
         return InStepCheckpoints(self.env, settings, store, state, counts, len(self.nodes))
 
-    def step(self, parts: StepParts, replica: int, stretches: Stretches) -> SplitStep:
+    def step(
+        self, parts: StepParts, replica: int, stretches: Stretches, lasts_s: Sequence[Callable[[float, float], float]]
+    ) -> SplitStep:
         """Let the workers of a replica do their steps together."""
         grid = self.settings.training.grid
         members = np.array(
             [grid.rank_of(stage, replica, inner) for stage in range(grid.pipeline) for inner in range(grid.inner)]
         )
+        if any(lasts_s[member] is not as_usual for member in members.tolist()):
+            usual_s = np.zeros(len(self.nodes))
+            usual_s[members] = parts.compute_s
+            stretches = SlowedStretches(self.settings, self.run.seed, self.env, usual_s, lasts_s)
         step = SplitStep(parts, members, stretches)
         begin_steps(
             self.env,
