@@ -21,7 +21,14 @@ from simnet.training.communication.communicator import Communicator, Exchange
 from simnet.training.communication.compression import compressed
 from simnet.training.communication.exchanges import lay_out_alone, lay_out_exchanges, lay_out_fusion, measure_exchange
 from simnet.training.communication.staleness import Clocks
-from simnet.training.computing.compute import ComputeTimes, Stretches, compute_times, ratio, ready_times_s
+from simnet.training.computing.compute import (
+    ComputeTimes,
+    SlowedStretches,
+    Stretches,
+    compute_times,
+    ratio,
+    ready_times_s,
+)
 from simnet.training.computing.split import StagePart, split_job
 from simnet.training.computing.step import SplitStep, StepParts, begin_steps
 from simnet.training.course import Course, InStep, InTotal
@@ -141,7 +148,7 @@ def start_job(
         The ends of all jobs, to which that of this one is added: a job that is through goes on, unmeasured, as long as
         others are not.
     slow : sequence of HostSlow
-        Hosts that are slow for a while; those of workers that a model is split over compute as usual.
+        Hosts that are slow for a while.
     """
     others = [] if others is None else others
     training, grid = settings.training, settings.training.grid
@@ -156,6 +163,7 @@ def start_job(
     sent = Sent(training.workers, course.is_measured, can_forget=bool(settings.crashes))
     start = _Start(env, fabric, recorder, settings, run, nodes, busy, sent)
     groups: dict[tuple[int, int], Group] = {}
+    lasts_s = [_lasting(slow, host) for host in fabric.network.compiled.host_of_node[nodes].tolist()]
     compute, steps = None, dict[int, SplitStep]()
     is_split = grid.replica > 1 or isinstance(settings.workload, DataflowWorkload)
     if not is_split:
@@ -171,7 +179,7 @@ def start_job(
             groups[part.stage, part.inner] = start.group(part.model, np.array(members))
         step_parts = parts.step(_plans(groups, parts.stages))
         for replica in range(grid.data):
-            steps[replica] = start.step(step_parts, replica, stretches)
+            steps[replica] = start.step(step_parts, replica, stretches, lasts_s)
 
         def fastest_samples_per_s(iterations: Sequence[int]) -> float:  # noqa: ARG001
             return ratio(settings.workload.batch_size, parts.alone_s * float(stretches.slowness.min()))
@@ -206,7 +214,7 @@ def start_job(
             steps.get(replica),
             loader,
             checkpoints,
-            _lasting(slow, int(fabric.network.compiled.host_of_node[nodes[rank]])),
+            lasts_s[rank],
         )
         workers.append(worker)
     crew = Crew(env, fabric, recorder, settings.name, workers, course, sent, loader, state)
@@ -345,12 +353,18 @@ class _Start:
             return AloneCheckpoints(self.env, settings, store, state, counts, own[0].clocks, len(own))
         return InStepCheckpoints(self.env, settings, store, state, counts, len(self.nodes))
 
-    def step(self, parts: StepParts, replica: int, stretches: Stretches) -> SplitStep:
+    def step(
+        self, parts: StepParts, replica: int, stretches: Stretches, lasts_s: Sequence[Callable[[float, float], float]]
+    ) -> SplitStep:
         """Let the workers of a replica do their steps together."""
         grid = self.settings.training.grid
         members = np.array(
             [grid.rank_of(stage, replica, inner) for stage in range(grid.pipeline) for inner in range(grid.inner)]
         )
+        if any(lasts_s[member] is not as_usual for member in members.tolist()):
+            usual_s = np.zeros(len(self.nodes))
+            usual_s[members] = parts.compute_s
+            stretches = SlowedStretches(self.settings, self.run.seed, self.env, usual_s, lasts_s)
         step = SplitStep(parts, members, stretches)
         begin_steps(
             self.env,

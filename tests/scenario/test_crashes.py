@@ -101,6 +101,16 @@ def test_a_host_that_is_slow_computes_slowly():
     assert slow["compute_time_s"].tolist() == pytest.approx([usual[0], 2 * usual[1]], rel=1e-9)
 
 
+@pytest.mark.parametrize("split", [{"pipeline": 2}, {"tensor": 2}])
+def test_so_do_the_workers_that_a_model_is_split_over(split):
+    """The host of one of two is half as fast, from the first iteration on: twice its compute time."""
+    training = {"parallelism": {"data": 1, **split}}
+    base = scenario_of([], training, run={"iterations": 2, "warmup": 0})
+    usual = simnet.run(base).workers["compute_time_s"]
+    slow = simnet.run({**base, "faults": [{"host_slow": {"host": "host1", "at": "0 s", "factor": 0.5}}]}).workers
+    assert slow["compute_time_s"].tolist() == pytest.approx([usual[0], 2 * usual[1]], rel=1e-9)
+
+
 def test_who_does_not_come_back_ends_the_run():
     crash = {"worker_crash": {"worker": 3, "at": "1 s", "detect_after": "100 ms"}}
     with pytest.raises(StalledError, match=r"worker 3 crashed at 1 s and does not come back; 3 workers of job train"):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+import simpy
 from numpy.typing import NDArray
 
 from simnet.engine.random_streams import random_stream
@@ -15,7 +16,7 @@ from simnet.training.plan import Plan
 from simnet.training.settings import Jitter, JobSettings
 from simnet.workload import AnyWorkload, DataflowWorkload, RecordedTrace, Workload, parts_of
 
-__all__ = ["ComputeTimes", "Stretches", "compute_times", "ratio", "ready_times_s"]
+__all__ = ["ComputeTimes", "SlowedStretches", "Stretches", "compute_times", "ratio", "ready_times_s"]
 
 
 class ComputeTimes(Protocol):
@@ -114,6 +115,53 @@ class Stretches:
             stream = random_stream(self._seed, "jitter", self._job, iteration)
             factors = factors * _draw(self._jitter, len(factors), stream)
         return factors
+
+
+class SlowedStretches(Stretches):
+    """The same where hosts are slow for a while: of a step the mean over what each computes, from its beginning on.
+
+    Parameters
+    ----------
+    job, seed
+        As of `Stretches`.
+    env : simpy.Environment
+    usual_s : ndarray, shape (workers,)
+        What each worker computes in a step at its usual speed [s].
+    lasts_s : sequence of callable, shape (workers,)
+        ``(begin_s, work_s) -> s``: how long that takes on its host [s].
+    """
+
+    def __init__(
+        self,
+        job: JobSettings,
+        seed: int,
+        env: simpy.Environment,
+        usual_s: NDArray[np.float64],
+        lasts_s: Sequence[Callable[[float, float], float]],
+    ) -> None:
+        super().__init__(job, seed)
+        self._env, self._usual_s, self._lasts_s = env, usual_s, lasts_s
+        self._begun: dict[int, NDArray[np.float64]] = {}
+        self._varies, self.varies = self.varies, True
+
+    def of(self, iteration: int) -> NDArray[np.float64]:
+        """Return the factors of all workers in a step that began when they were first asked for."""
+        found = self._begun.get(iteration)
+        if found is None:
+            factors = self._made(iteration) if self._varies else self._usual
+            work_s = factors * self._usual_s
+            now_s = self._env.now
+            slow = [
+                lasts_s(now_s, one_s) / one_s if one_s > 0.0 else 1.0
+                for lasts_s, one_s in zip(self._lasts_s, work_s.tolist(), strict=True)
+            ]
+            self._begun = {number: one for number, one in self._begun.items() if number >= iteration - 1}
+            found = self._begun[iteration] = factors * np.array(slow)
+        return found
+
+    def of_worker(self, iteration: int, rank: int) -> float:
+        """Return the factor of one worker."""
+        return float(self.of(iteration)[rank])
 
 
 class _Modelled:

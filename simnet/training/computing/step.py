@@ -139,10 +139,10 @@ def begin_steps(
     """
     own = nodes[members]
     everywhere = np.concatenate([own, own[parts.milestone_owner]])
-    usual = fabric.place(step.schedule(0), everywhere)
+    usual = None if varies else fabric.place(step.schedule(0), everywhere)
 
     def placement(iteration: int) -> Placed:
-        return fabric.place(step.schedule(iteration), everywhere) if varies else usual
+        return fabric.place(step.schedule(iteration), everywhere) if usual is None else usual
 
     exchange = Exchange(parts.name, 0.0, placement, what="step")
     step.communicator = Communicator(
