@@ -15,7 +15,8 @@ from simnet.scenario.fields import hint_at
 from simnet.scenario.jobs import PlacedJob
 from simnet.topology import Topology
 from simnet.training.communication.architectures import arrange
-from simnet.training.settings import Crash, JobSettings, ServerCrash, WorkerCrash
+from simnet.training.recovery.settings import Crash, ServerCrash, WorkerCrash
+from simnet.training.settings import JobSettings
 
 __all__ = ["JobCrash", "build_crashes", "with_crashes"]
 

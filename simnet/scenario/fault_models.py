@@ -13,7 +13,7 @@ from simnet.fabric.faults import REROUTE_AFTER_S
 from simnet.scenario.algorithm_options import MOST_WORKERS
 from simnet.scenario.fields import Quantity, Real, Text, Whole, refuse, shown
 from simnet.scenario.sections import Choice, Section
-from simnet.training.settings import DETECT_AFTER_S
+from simnet.training.recovery.settings import DETECT_AFTER_S
 
 __all__ = ["FaultSpec"]
 

@@ -13,7 +13,8 @@ from simnet.fabric.packet.settings import PacketSettings
 from simnet.fabric.settings import EngineSettings
 from simnet.protocols import FlowProtocol, mismatch
 from simnet.topology import Topology
-from simnet.training.settings import BackgroundSettings, Crash, JobSettings, RunSettings
+from simnet.training.recovery.settings import Crash
+from simnet.training.settings import BackgroundSettings, JobSettings, RunSettings
 
 __all__ = ["Fault", "Scenario"]
 

@@ -26,17 +26,10 @@ from simnet.scenario.sections import NotKnownError, Section
 from simnet.topology import Topology
 from simnet.training.communication.architectures import ARCHITECTURES, EACH_BY_ITSELF, most_messages_at_once
 from simnet.training.communication.compression import SCHEMES, standard_costs_s_per_byte
+from simnet.training.communication.settings import Architecture, Compression, Sync
 from simnet.training.layout import ranks_of
-from simnet.training.settings import (
-    DISK_BYTES_PER_S,
-    Architecture,
-    Checkpoint,
-    Compression,
-    Jitter,
-    Parallelism,
-    Sync,
-    TrainingSettings,
-)
+from simnet.training.recovery.settings import DISK_BYTES_PER_S, Checkpoint
+from simnet.training.settings import Jitter, Parallelism, TrainingSettings
 from simnet.workload import DTYPE_BYTES
 
 __all__ = ["Room", "build_training", "idle_notes", "replicas", "worker_count"]

@@ -2,80 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
+from simnet.training.communication.settings import Architecture, Compression, Scheduling, Sync
 from simnet.training.computing.stragglers import Straggler
+from simnet.training.recovery.settings import Checkpoint, Crash
 from simnet.units import MEBIBYTE
 from simnet.workload import AnyWorkload, GroupedWorkload, parts_of
 
 __all__ = [
-    "DETECT_AFTER_S",
-    "DISK_BYTES_PER_S",
-    "Architecture",
     "BackgroundSettings",
-    "Checkpoint",
-    "Compression",
-    "Crash",
     "DatasetSettings",
     "Jitter",
     "JobSettings",
     "Parallelism",
     "RunSettings",
-    "Scheduling",
-    "ServerCrash",
-    "Sync",
     "TrainingSettings",
-    "WorkerCrash",
 ]
-
-DETECT_AFTER_S = 15.0
-"""From a crash until the others know of it [s]: three heartbeats of 5 s each that do not come, as in the rendezvous of
-PyTorch's elastic launcher (``keep_alive_interval=5``, ``keep_alive_max_attempt=3``)."""
-
-DISK_BYTES_PER_S = 1.8e9
-"""At which a worker's own disk is written [bytes/s]: an SSD Intel DC P4500 of 4 TB, by its data sheet."""
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """How the data-parallel group exchanges gradients.
-
-    Parameters
-    ----------
-    name : str
-        One of `simnet.training.communication.architectures.ARCHITECTURES`.
-    options : mapping
-        Its options, in SI units.
-    """
-
-    name: str = "ring"
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Compression:
-    """How gradients are compressed before they are exchanged.
-
-    Parameters
-    ----------
-    name : str
-        One of `simnet.training.communication.compression.SCHEMES`.
-    options : mapping
-        Its options.
-    compress_s_per_byte, decompress_s_per_byte : float
-        What it takes for each byte of fp32 gradients [s].
-    error_feedback : bool
-        Keep what was lost, to add it to the next gradients.
-    """
-
-    name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    compress_s_per_byte: float = 0.0
-    decompress_s_per_byte: float = 0.0
-    error_feedback: bool = False
 
 
 @dataclass(frozen=True)
@@ -156,174 +100,6 @@ class Parallelism:
 
 
 @dataclass(frozen=True)
-class Scheduling:
-    """What travels together, and what goes first.
-
-    Parameters
-    ----------
-    order : str
-        ``first_ready``: in the order in which all have announced it; ``priority``: what the forward pass needs first.
-    fusion : str
-        What travels together. ``size``: tensors in buckets that are large enough; ``merged``: tensors in buckets whose
-        exchange, one after the other, is over first; ``cycle``: tensors that are ready when a cycle ends.
-    cycle_s : float
-        With ``cycle``: its length, above 0 [s].
-    buffer_bytes : float
-        With ``cycle``: what travels together is at most so much [bytes].
-    piece_bytes : float
-        Buckets are cut into pieces of at most so much [bytes].
-    negotiation_s : float
-        From the announcement of the last worker until all know of it [s].
-    streams : float or None
-        Exchanges that may be under way at once; with parameter servers, those that a worker may be pushing. None: as
-        many as the architecture usually has.
-    """
-
-    order: Literal["first_ready", "priority"] = "first_ready"
-    fusion: Literal["size", "merged", "cycle"] = "size"
-    cycle_s: float = math.inf
-    buffer_bytes: float = math.inf
-    piece_bytes: float = math.inf
-    negotiation_s: float = 0.0
-    streams: float | None = None
-
-    def streams_of(self, usual: float, *, joins_late: bool) -> float:
-        """Return how many streams an architecture has that has so many as a rule.
-
-        Where workers take part as they are ready, all at once as a rule, no order means anything; with priority they
-        push one after the other, as in P3 (A. Jayarajan et al., "Priority-based parameter propagation for distributed
-        DNN training", MLSys 2019).
-        """
-        if self.streams is not None:
-            return self.streams
-        return 1 if self.order == "priority" and joins_late else usual
-
-
-@dataclass(frozen=True)
-class Sync:
-    """When workers synchronise.
-
-    Parameters
-    ----------
-    name : str
-        ``bsp``: bulk synchronous, all with all in each iteration; ``asp``: asynchronous, each goes on when its own
-        exchange is over; ``ssp``: stale synchronous, likewise, but nobody gets more than `staleness` iterations ahead
-        (Q. Ho et al., NIPS 2013); ``local_sgd``: as bsp, but only each `period`-th iteration exchanges anything (S.
-        Stich, ICLR 2019); ``one_shot``: only the last one does (M. Zinkevich et al., NIPS 2010).
-    staleness : int
-        Of ``ssp``, at least 0.
-    period : int
-        Of ``local_sgd``, at least 1.
-    """
-
-    name: str = "bsp"
-    staleness: int = 0
-    period: int = 1
-
-    @property
-    def waits_alone(self) -> bool:
-        """Whether each worker exchanges by itself, instead of all together."""
-        return self.name in ("asp", "ssp")
-
-    @property
-    def bound(self) -> float:
-        """How many iterations a worker may be ahead of another."""
-        return math.inf if self.name == "asp" else self.staleness
-
-    @property
-    def label(self) -> str:
-        """What tables call it."""
-        numbers = {"ssp": f" {self.staleness}", "local_sgd": f" {self.period}"}
-        return self.name + numbers.get(self.name, "")
-
-    def rounds_period(self, iterations: int) -> int:
-        """Return how many iterations there are from one exchange to the next, in a training of so many."""
-        return max(iterations, 1) if self.name == "one_shot" else self.period
-
-    def exchanges_in(self, iteration: int, last: int) -> bool:
-        """Tell whether an iteration ends with an exchange, so that the `last` one always does."""
-        if self.name == "one_shot":
-            return iteration == last
-        return (last - iteration) % self.period == 0
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """How the state of training is kept for the case of a crash.
-
-    Parameters
-    ----------
-    every : int
-        Iterations from one to the next; under ``asp`` and ``ssp`` those of all together, over the workers.
-    storage : str or None
-        Name of the node that it is written to; None: each writes to its own disk.
-    blocking : bool
-        Training waits until it is written.
-    size_bytes : float or None
-        Of the state of a whole model; None: parameters and what the optimizer remembers [bytes].
-    bytes_per_s : float
-        Of a worker's own disk, to write and to read [bytes/s].
-    """
-
-    every: int
-    storage: str | None = None
-    blocking: bool = True
-    size_bytes: float | None = None
-    bytes_per_s: float = DISK_BYTES_PER_S
-
-
-@dataclass(frozen=True)
-class WorkerCrash:
-    """The process of a worker that dies.
-
-    Attributes
-    ----------
-    kind, what : for tables and messages
-    worker : which one
-    begin_s, end_s : when it dies, and when it is there again; infinite: never [s]
-    detect_after_s : until those who work in step with it know [s]
-    """
-
-    kind: str
-    what: str
-    worker: int
-    begin_s: float
-    end_s: float = math.inf
-    detect_after_s: float = DETECT_AFTER_S
-
-
-@dataclass(frozen=True)
-class ServerCrash:
-    """A parameter server that dies.
-
-    Attributes
-    ----------
-    kind, what, begin_s, detect_after_s : as of `WorkerCrash`
-    server : which one
-    back_s : when it is there again itself; infinite: never [s]
-    failover_s : until its replica has taken over; None where it has none [s]
-    replica : node index of its replica
-    """
-
-    kind: str
-    what: str
-    server: int
-    begin_s: float
-    back_s: float = math.inf
-    detect_after_s: float = DETECT_AFTER_S
-    failover_s: float | None = None
-    replica: int = -1
-
-    @property
-    def end_s(self) -> float:
-        """When there is a server again [s]."""
-        return self.back_s if self.failover_s is None else self.begin_s + self.failover_s
-
-
-Crash = WorkerCrash | ServerCrash
-
-
-@dataclass(frozen=True)
 class TrainingSettings:
     """Who trains, and how they keep in step.
 
@@ -369,8 +145,8 @@ class TrainingSettings:
     """
 
     workers: int
-    architecture: Architecture = Architecture()
-    sync: Sync = Sync()
+    architecture: Architecture = field(default_factory=Architecture)
+    sync: Sync = field(default_factory=Sync)
     bucket_bytes: float = 25.0 * MEBIBYTE
     overlap: bool = True
     forward_overlap: bool = False
@@ -386,7 +162,7 @@ class TrainingSettings:
     optimizer: str = "sgd_momentum"
     allow_oversubscribed: bool = False
     compression: Compression | None = None
-    scheduling: Scheduling = Scheduling()
+    scheduling: Scheduling = field(default_factory=Scheduling)
     checkpoint: Checkpoint | None = None
 
     @property

@@ -9,7 +9,7 @@ import pytest
 import simnet
 from simnet.errors import StalledError
 from simnet.scenario import load_scenario
-from simnet.training.settings import Checkpoint, ServerCrash, WorkerCrash
+from simnet.training.recovery.settings import Checkpoint, ServerCrash, WorkerCrash
 
 from .marked import at_mark, said_of, with_changed
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simnet.training.bound import bound_iteration_s
-from simnet.training.settings import Architecture, Jitter, RunSettings, Scheduling, TrainingSettings
+from simnet.training.communication.settings import Architecture, Scheduling
+from simnet.training.settings import Jitter, RunSettings, TrainingSettings
 
 from .building import run_job, workload
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from simnet.training.settings import Architecture, Jitter, RunSettings, TrainingSettings
+from simnet.training.communication.settings import Architecture
+from simnet.training.settings import Jitter, RunSettings, TrainingSettings
 
 from .building import B, P, iteration_s, ring_s, run_job, workload
 

@@ -38,7 +38,7 @@ from simnet.traffic import (
     send_to_all,
     tree_of_parents_all_reduce,
 )
-from simnet.training.settings import Architecture
+from simnet.training.communication.settings import Architecture
 
 __all__ = ["ARCHITECTURES", "EACH_BY_ITSELF", "Alone", "Arrangement", "Way", "arrange", "most_messages_at_once"]
 

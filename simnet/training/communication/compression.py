@@ -30,8 +30,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from simnet.training.communication.settings import Compression
 from simnet.training.plan import Part, Plan, Stretch
-from simnet.training.settings import Compression, TrainingSettings
+from simnet.training.settings import TrainingSettings
 from simnet.units import MEBIBYTE
 from simnet.workload import DTYPE_BYTES, GradientTensor, Model
 

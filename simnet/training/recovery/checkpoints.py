@@ -13,8 +13,8 @@ from typing import Protocol
 import simpy
 
 from simnet.training.communication.staleness import Clocks
+from simnet.training.recovery.settings import Checkpoint
 from simnet.training.recovery.state import Holder, Share, State, Store
-from simnet.training.settings import Checkpoint
 
 __all__ = ["AloneCheckpoints", "Checkpoints", "InStepCheckpoints"]
 

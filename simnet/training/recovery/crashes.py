@@ -23,8 +23,8 @@ from simnet.training.course import Course
 from simnet.training.loader import Loader
 from simnet.training.records import CollectiveRow, IterationRow, Sent
 from simnet.training.recovery.checkpoints import AloneCheckpoints, InStepCheckpoints
+from simnet.training.recovery.settings import Crash, ServerCrash, WorkerCrash
 from simnet.training.recovery.state import Holder, Move, State, played
-from simnet.training.settings import Crash, ServerCrash, WorkerCrash
 from simnet.training.worker import Worker, work
 
 __all__ = ["AloneSupervisor", "Crew", "InStepSupervisor", "Supervisor"]

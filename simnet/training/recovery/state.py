@@ -12,7 +12,7 @@ from simnet.fabric.interface import Fabric
 from simnet.fabric.play import Play
 from simnet.traffic import Partition, ScheduleBuilder
 from simnet.training.communication.under_way import stopped
-from simnet.training.settings import Checkpoint
+from simnet.training.recovery.settings import Checkpoint
 
 __all__ = ["Holder", "Move", "Share", "State", "Store", "transfer"]
 

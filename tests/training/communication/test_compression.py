@@ -12,9 +12,10 @@ import pytest
 from simnet.traffic import parameter_server_push_pull, with_pulls
 from simnet.training.communication.buckets import make_buckets
 from simnet.training.communication.compression import SCHEMES, compressed, standard_costs_s_per_byte
+from simnet.training.communication.settings import Architecture, Compression
 from simnet.training.computing.compute import compute_times
 from simnet.training.plan import plan_iteration
-from simnet.training.settings import Architecture, Compression, Jitter, JobSettings, TrainingSettings
+from simnet.training.settings import Jitter, JobSettings, TrainingSettings
 from simnet.units import MEBIBYTE
 from simnet.workload import GradientTensor, load_model
 from tests.training.building import B, P, iteration_s, ring_s, run_job, workload

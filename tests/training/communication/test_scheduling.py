@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simnet.training.settings import Architecture, RunSettings, Scheduling, TrainingSettings
+from simnet.training.communication.settings import Architecture, Scheduling
+from simnet.training.settings import RunSettings, TrainingSettings
 from tests.training.building import B, P, run_job, workload
 
 LONG = RunSettings(iterations=6, warmup=3)

@@ -16,9 +16,10 @@ from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.network import Network
 from simnet.protocols import FlowProtocol
 from simnet.topology import star
+from simnet.training.communication.settings import Architecture, Sync
 from simnet.training.job import Job, start_job
 from simnet.training.records import IterationRow
-from simnet.training.settings import Architecture, Jitter, JobSettings, RunSettings, Sync, TrainingSettings
+from simnet.training.settings import Jitter, JobSettings, RunSettings, TrainingSettings
 from tests.training.building import B, P, ring_s, workload
 
 SERVER = Architecture("parameter_server", {"servers": 1})

@@ -18,21 +18,11 @@ from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.network import Network
 from simnet.protocols import FlowProtocol
 from simnet.topology import star
+from simnet.training.communication.settings import Architecture, Scheduling, Sync
 from simnet.training.job import Job, start_job
 from simnet.training.records import IterationRow
-from simnet.training.settings import (
-    Architecture,
-    Checkpoint,
-    Crash,
-    JobSettings,
-    Parallelism,
-    RunSettings,
-    Scheduling,
-    ServerCrash,
-    Sync,
-    TrainingSettings,
-    WorkerCrash,
-)
+from simnet.training.recovery.settings import Checkpoint, Crash, ServerCrash, WorkerCrash
+from simnet.training.settings import JobSettings, Parallelism, RunSettings, TrainingSettings
 from tests.training.building import workload
 
 RING, SERVER = Architecture("ring"), Architecture("parameter_server", {"servers": 2})
