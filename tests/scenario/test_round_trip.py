@@ -173,6 +173,7 @@ def test_what_is_resolved_has_every_default():
         "accumulation": 1,
         "placement": "in_order",
         "pipeline": {"micro_batches": 1, "order": "1f1b"},
+        "scheduling": {"order": "first_ready", "fusion": "size", "negotiation": "0 s"},
         "tensor": {"all_reduces_per_layer": 1},
         "zero_stage": 0,
         "optimizer": "sgd_momentum",
