@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from simnet.errors import InputError, Problem
@@ -14,12 +14,13 @@ from simnet.scenario.fields import hint_at
 from simnet.scenario.load import SCENARIO_SUFFIXES, load_scenario
 from simnet.scenario.locate import find_file, shipped_names
 from simnet.scenario.overrides import Override
-from simnet.scenario.settings import Scenario
+from simnet.scenario.settings import Fault, Scenario
 from simnet.scenario.workloads import load_workload
 from simnet.scenario.yaml_document import read_yaml
 from simnet.topology import GENERATORS, TOPOLOGY_SUFFIXES, summary_lines
 from simnet.traffic import ALL_REDUCE, parameter_server_push_pull
-from simnet.training.memory import largest_memory_use
+from simnet.training.memory import largest_memory_use, state_bytes
+from simnet.training.recovery.settings import Checkpoint, ServerCrash
 from simnet.training.settings import JobSettings, TrainingSettings
 from simnet.units import format_duration, format_size
 from simnet.workload import (
@@ -107,6 +108,7 @@ def describe_scenario(scenario: Scenario) -> list[str]:
             f"background traffic: load {background.load:g}, {background.sizes} flows of "
             f"{format_size(background.mean_bytes)} in the mean, {background.pairs} pairs"
         )
+    lines += [_fault_line(fault, scenario.topology.compiled.node_names) for fault in scenario.faults]
     lines.append(f"run: {run.iterations} iterations after {run.warmup} of warm-up, seed {run.seed}")
     return [*lines, *(f"note: {warning}" for warning in scenario.warnings)]
 
@@ -164,6 +166,8 @@ def _training_lines(job: JobSettings) -> list[str]:
     use = largest_memory_use(job)
     if use is not None:
         lines.append(f"  {format_size(use.total_bytes)} of memory a worker")
+    if training.checkpoint is not None:
+        lines.append(_checkpoint_line(job, training.checkpoint))
     if job.dataset is not None:
         source = f" from {', '.join(job.dataset.storage)}" if job.dataset.storage else ""
         lines.append(f"  samples of {format_size(job.dataset.bytes_per_sample)}{source}, {job.dataset.split}")
@@ -183,9 +187,24 @@ def _what_travels(training: TrainingSettings) -> str:
     return f"{said}, by priority" if scheduling.order == "priority" else said
 
 
+def _fault_line(fault: Fault, node_names: Sequence[str]) -> str:
+    line = f"fault {fault.kind}: {fault.what}, at {format_duration(fault.begin_s)}"
+    if isinstance(fault, ServerCrash) and fault.failover_s is not None:
+        return f"{line}; {node_names[fault.replica]} takes over after {format_duration(fault.failover_s)}"
+    return f"{line}, for good" if math.isinf(fault.end_s) else f"{line} until {format_duration(fault.end_s)}"
+
+
+def _checkpoint_line(job: JobSettings, checkpoint: Checkpoint) -> str:
+    size_bytes = sum(state_bytes(job)) if checkpoint.size_bytes is None else checkpoint.size_bytes
+    beside = "" if checkpoint.blocking else ", beside training"
+    where = checkpoint.storage or "disks of their own"
+    return f"  {format_size(size_bytes)} of state, to {where} each {checkpoint.every} iterations{beside}"
+
+
 def _training_line(training: TrainingSettings, is_graph: bool) -> str:
     architecture, grid = training.architecture, training.grid
-    options = ", ".join(unusual(architecture.options, ALL_REDUCE.get(architecture.name, parameter_server_push_pull)))
+    given = {key: value for key, value in architecture.options.items() if key != "replicas"}
+    options = ", ".join(unusual(given, ALL_REDUCE.get(architecture.name, parameter_server_push_pull)))
     line = f"training: {training.workers} workers, {architecture.name}{f' ({options})' if options else ''}"
     if is_graph:
         line += f", {grid.data} replicas of {grid.pipeline} devices"

@@ -9,6 +9,7 @@ import pytest
 import simnet
 from simnet.errors import StalledError
 from simnet.scenario import load_scenario
+from simnet.scenario.check import describe_scenario
 from simnet.training.recovery.settings import Checkpoint, ServerCrash, WorkerCrash
 
 from .marked import at_mark, said_of, with_changed
@@ -57,6 +58,16 @@ def test_checkpoints():
     assert load_scenario(scenario_of([], training)).job.training.checkpoint == Checkpoint(5)
     training["checkpoint"] |= {"storage": "host7", "blocking": False, "size": "1 GB"}
     assert load_scenario(scenario_of([], training)).job.training.checkpoint == Checkpoint(5, "host7", False, 1e9)
+
+
+def test_check_says_what_was_understood():
+    training = {"workers": 4, "architecture": "parameter_server", "checkpoint": {"every": 5, "storage": "host7"}}
+    crash = {"server_crash": {"server": 0, "at": "1 s", "failover": "2 s"}}
+    lines = describe_scenario(load_scenario(scenario_of([crash], training)))
+    assert "fault server_crash: server 0, at 1 s; host5 takes over after 2 s" in lines
+    # 25,557,032 parameters, and momentum, of 4 bytes each.
+    assert "  204.5 MB of state, to host7 each 5 iterations" in lines
+    assert not any("replicas" in line for line in lines)
 
 
 def test_the_tables_tell_of_crashes_and_checkpoints():

@@ -357,22 +357,21 @@ class AloneSupervisor(Supervisor):
 
     def _worker_crashes(self, crash: WorkerCrash) -> None:
         crew, holder = self.crew, Holder("worker", crash.worker)
-        if self._is_away(holder, crash):
-            return
-        self._end(crash.worker)
-        self.own[crash.worker].leave()
-        for one in self.own if self.peers is not None else ():
-            one.lose(crash.worker)
-        if self.checkpoints is not None:
-            self.checkpoints.leave(holder)
+        if not self._is_away(holder, crash):
+            self._end(crash.worker)
+            self.own[crash.worker].leave()
+            for one in self.own if self.peers is not None else ():
+                one.lose(crash.worker)
+            if self.checkpoints is not None:
+                self.checkpoints.leave(holder)
+            self.absences.append([crew.env.now, math.inf])
+            crew.env.process(self._come_back(crash.worker, self.absences[-1]))
         ends = [self._away.get(Holder("worker", worker.rank)) for worker in crew.workers]
         if all(one is not None and math.isinf(one.crash.end_s) for one in ends):
             raise StalledError(
                 f"{holder} crashed at {crash.begin_s:.9g} s as the last of the {len(ends)} workers of job {crew.job}, "
                 f"none of which comes back"
             )
-        self.absences.append([crew.env.now, math.inf])
-        crew.env.process(self._come_back(crash.worker, self.absences[-1]))
 
     def _come_back(self, rank: int, away_s: list[float]) -> Waits:
         """Let a worker go on when it is there again and has pulled the parameters."""
@@ -423,7 +422,8 @@ class AloneSupervisor(Supervisor):
         if crash.failover_s is not None:
             yield crew.env.timeout(crash.failover_s)
             self._replica_takes_over(crash, self._move)
-            yield from self._wait_for(absence)
+            if not (yield from self._wait_for(absence)):
+                raise self._stalled(holder, sum(life.is_alive for life in self._lives.values()))
         else:
             known = checkpoints.updates.get(holder, 0) if checkpoints is not None else 0
             self.lost_iterations += (self.own[0].clocks.updates - known) / len(crew.workers)

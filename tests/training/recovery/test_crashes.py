@@ -341,7 +341,7 @@ def schedulings_of(draw: st.DrawFn, architecture: Architecture, sync: Sync) -> S
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_crash_at_any_instant_never_hangs(data: st.DataObject) -> None:
     """The run ends, or says who does not come back; bytes are conserved, and time never goes back."""
     architecture = data.draw(st.sampled_from([RING, SERVER, GOSSIP, PAIRS]))
