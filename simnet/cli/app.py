@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from simnet import __version__
-from simnet.cli import check, collective, protocol, run, scaling, topology, workload
+from simnet.cli import check, collective, protocol, run, scaling, sweep, topology, workload
 
 __all__ = ["app"]
 
@@ -22,6 +22,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(run.run)
+app.command("sweep")(sweep.sweep)
+app.command("merge")(sweep.merge)
+app.command("table")(sweep.table)
 app.command("scaling")(scaling.scaling)
 app.command("check")(check.check)
 app.command("schema")(check.schema)

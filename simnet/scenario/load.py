@@ -33,7 +33,7 @@ from simnet.scenario.yaml_document import read_yaml
 from simnet.topology import Topology
 from simnet.training.settings import BackgroundSettings, JobSettings, RunSettings
 
-__all__ = ["SCENARIO_SUFFIXES", "load_scenario", "parse_scenario", "scenario_data"]
+__all__ = ["SCENARIO_SUFFIXES", "load_document", "load_scenario", "name_of", "parse_scenario", "scenario_data"]
 
 SCENARIO_SUFFIXES = (".yaml", ".yml")
 
@@ -58,11 +58,30 @@ def load_scenario(
     InputError
         Everything that is wrong with the scenario and with the files that it names.
     """
-    document, folder, name = _open(scenario)
     changes = overrides_from_mapping(overrides) if isinstance(overrides, Mapping) else overrides
-    document = apply_overrides(document, changes)
-    parts = _validate(document, name)
-    return _build(document, parts, folder)
+    return load_document(*_open(scenario), changes)
+
+
+def load_document(document: Document, folder: Path, name: str, overrides: Iterable[Override] = ()) -> Scenario:
+    """Return a scenario that has been read already.
+
+    Parameters
+    ----------
+    document : Document
+    folder : Path
+        What its paths are relative to.
+    name : str
+        Its name where it gives none.
+    overrides : iterable of Override
+        Values to put in before validation.
+
+    Raises
+    ------
+    InputError
+        Everything that is wrong with the scenario and with the files that it names.
+    """
+    document = apply_overrides(document, overrides)
+    return _build(document, _validate(document, name), folder)
 
 
 def parse_scenario(document: Document, name: str = "scenario") -> ScenarioSpec:
@@ -107,8 +126,12 @@ def _open(scenario: str | Path | Mapping[str, Any]) -> tuple[Document, Path, str
         hint = "a file name, the name of a scenario that ships, or a mapping is wanted"
         raise InputError(Problem(f"the scenario is a {type(scenario).__name__}", hint))
     path = find_file(str(scenario), None, "scenarios", SCENARIO_SUFFIXES)
-    name = re.sub(r"[^\w.+-]", "_", path.stem).lstrip(".+-")[:100] or "scenario"
-    return read_yaml(path), path.parent, name
+    return read_yaml(path), path.parent, name_of(path, "scenario")
+
+
+def name_of(path: Path, otherwise: str) -> str:
+    """Return the name that a file gives to what it holds, which can also be that of a folder."""
+    return re.sub(r"[^\w.+-]", "_", path.stem).lstrip(".+-")[:100] or otherwise
 
 
 def _validate(document: Document, name: str) -> _Parts:

@@ -10,8 +10,7 @@ import simnet
 from simnet.errors import InputError
 from simnet.experiment.columns import COLUMNS
 from simnet.experiment.sweep import grid
-
-from .examples import star_scenario
+from tests.experiment.examples import star_scenario
 
 SUMMARY = [column.name for column in COLUMNS["summary"]]
 

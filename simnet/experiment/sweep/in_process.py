@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pandas as pd
 
 from simnet.errors import InputError, Problem
 from simnet.experiment.run import run
+from simnet.experiment.sweep.tables import shown
 from simnet.scenario import load_scenario
 
 __all__ = ["grid", "sweep"]
@@ -63,7 +63,7 @@ def sweep(
     frames = []
     for point in points:
         summary = run(scenario, point).summary
-        given = pd.DataFrame({path: [_shown(point[path])] * len(summary) for path in parameters})
+        given = pd.DataFrame({path: [shown(point[path])] * len(summary) for path in parameters})
         frames.append(pd.concat([given, summary.drop(columns=list(parameters), errors="ignore")], axis="columns"))
     return pd.concat(frames, ignore_index=True)
 
@@ -77,8 +77,3 @@ def grid(parameters: Mapping[str, Sequence[object]]) -> Iterator[dict[str, objec
 def _plain(value: object) -> object:
     """Return a number of numpy as Python's own."""
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _shown(value: object) -> object:
-    """Return a value that can be compared and grouped by."""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (Mapping, list, tuple)) else value

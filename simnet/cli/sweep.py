@@ -1,0 +1,245 @@
+"""``simnet sweep``, ``simnet merge`` and ``simnet table``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from simnet.experiment.sweep import Progress
+    from simnet.experiment.sweep.store import Store
+    from simnet.scenario.sweep.load import Sweep
+
+__all__ = ["merge", "sweep", "table"]
+
+_FORMATS = ("csv", "markdown", "latex", "json", "parquet")
+_TELL_EVERY_S = 5.0
+_MOST_SHOWN = 50
+
+_Output = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="DIR", help="Folder of the results; results/sweeps/NAME by default."),
+]
+
+
+def sweep(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A sweep file.")],
+    output: _Output = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenario at every point."),
+    ] = None,
+    processes: Annotated[int, typer.Option("-j", "--jobs", metavar="N", min=1, max=1024, help="Processes.")] = 1,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: the address of its scheduler.")
+    ] = None,
+    shard: Annotated[str, typer.Option(metavar="I/N", help="Run only each N-th point, from the I-th on.")] = "1/1",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the points and estimate the time.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run points again that have failed.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run a scenario at many points; a rerun goes on where it was stopped."""
+    from simnet.errors import InputError, Problem, attempt
+    from simnet.experiment.sweep import run_sweep
+    from simnet.experiment.sweep.store import Store, check_store
+    from simnet.experiment.sweep.tables import write_sweep
+    from simnet.scenario import override_from_text
+    from simnet.scenario.sweep.load import load_sweep_file
+
+    problems: list[Problem] = []
+    changes = [attempt(problems, partial(override_from_text, text)) for text in settings or []]
+    part = attempt(problems, lambda: _shard(shard))
+    known = [change for change in changes if change is not None]
+    loaded = attempt(problems, lambda: load_sweep_file(file, known))
+    folder = output or Path("results/sweeps") / (loaded.name if loaded is not None else "sweep")
+    if not dry_run:
+        attempt(problems, lambda: check_store(folder))
+    if problems or loaded is None or part is None:
+        raise InputError(dict.fromkeys(problems))
+    store = Store(folder)
+    if dry_run:
+        _list_points(loaded, store, part, processes)
+        return
+    say = _nothing if quiet else _tell
+    try:
+        with _executor(dask) as executor, _shown_progress(quiet) as tell:
+            end = run_sweep(
+                loaded,
+                store,
+                executor=executor,
+                processes=processes,
+                shard=part,
+                retry_failed=retry_failed,
+                tell=tell,
+                say=say,
+            )
+    except KeyboardInterrupt:
+        write_sweep(loaded, store)
+        _tell(f"stopped: what is finished is in {folder}; the same command goes on from there")
+        raise
+    write_sweep(loaded, store)
+    say(f"{end.points} points: {end.found} were there, {end.done} done, {end.failed} failed; wrote {folder}")
+
+
+def merge(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of shards of one sweep.")],
+    file: Annotated[str, typer.Option("--sweep", metavar="FILE", help="The sweep file.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder of the whole.")],
+) -> None:
+    """Put the points of shards together."""
+    from simnet.experiment.sweep import merge_sweeps
+    from simnet.experiment.sweep.store import Store, check_store
+    from simnet.experiment.sweep.tables import sweep_about, write_sweep
+    from simnet.scenario.sweep.load import load_sweep_file
+
+    loaded = load_sweep_file(file)
+    check_store(output)
+    merge_sweeps(folders, output)
+    write_sweep(loaded, Store(output))
+    about = sweep_about(output)
+    _tell(f"{about['finished']} of {about['points']} points; wrote {output}")
+
+
+def table(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a sweep.")],
+    columns: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Columns; parameters and what differs by default.")
+    ] = None,
+    form: Annotated[str, typer.Option("--format", metavar="FORM", help=f"One of {', '.join(_FORMATS)}.")] = "markdown",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there; parquet needs it.")
+    ] = None,
+) -> None:
+    """Print the table of a sweep for papers and other tools."""
+    from simnet.errors import InputError, Problem, attempt
+    from simnet.experiment.sweep import load_sweep
+    from simnet.experiment.sweep.printing import chosen, in_form
+
+    problems: list[Problem] = []
+    if form not in _FORMATS:
+        problems.append(Problem(f"--format is {form!r}", f"one of {', '.join(_FORMATS)} is wanted"))
+    if form == "parquet" and output is None:
+        problems.append(Problem("parquet is not for a screen", "say where to write it with -o"))
+    frame = attempt(problems, lambda: load_sweep(folder))
+    wanted = attempt(problems, lambda: chosen(folder, columns)) if frame is not None else None
+    if problems or frame is None or wanted is None:
+        raise InputError(problems)
+    if form == "parquet":
+        assert output is not None
+        wanted.to_parquet(output, index=False)
+        return
+    text = in_form(wanted, form)
+    if output is None:
+        print(text)
+    else:
+        output.write_text(text + "\n", encoding="utf-8")
+
+
+def _shard(text: str) -> tuple[int, int]:
+    from simnet.errors import InputError, Problem
+
+    number, stroke, shards = text.partition("/")
+    if stroke and number.isdecimal() and shards.isdecimal() and 1 <= int(number) <= int(shards) <= 1_000_000:
+        return int(number), int(shards)
+    raise InputError(Problem(f"--shard is {text!r}", "write it like 2/8: the second of eight"))
+
+
+def _list_points(sweep: Sweep, store: Store, shard: tuple[int, int], processes: int) -> None:
+    """Print the points, and how long they would take by those that are there already, or by one of them."""
+    from simnet.cli.frames import frame_as_text
+    from simnet.experiment.sweep.planning import estimate_s, points_table
+    from simnet.units import format_duration
+
+    frame = points_table(sweep, store, shard)
+    print(frame_as_text(frame.head(_MOST_SHOWN)))
+    if len(frame) > _MOST_SHOWN:
+        print(f"... and {len(frame) - _MOST_SHOWN} more")
+    left = int((frame["status"] == "to run").sum())
+    seconds = estimate_s(sweep, store, shard) / processes
+    print(f"{len(frame)} points, {left} to run: about {format_duration(float(f'{seconds:.2g}'))}")
+
+
+@contextmanager
+def _executor(address: str | None) -> Iterator[Executor | None]:
+    """Yield an executor on a Dask cluster; None where none is asked for."""
+    if address is None:
+        yield None
+        return
+    from simnet.errors import InputError, Problem
+
+    try:
+        from distributed import Client
+    except ImportError:
+        hint = "pip install 'simnet-cluster[dask]' brings it"
+        raise InputError(Problem("Dask is not installed", hint, source="--dask")) from None
+    try:
+        client = Client(address, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise InputError(Problem(f"no Dask scheduler answers at {address!r}: {error}", source="--dask")) from None
+    with client:
+        yield client.get_executor()
+
+
+@contextmanager
+def _shown_progress(quiet: bool) -> Iterator[Callable[[Progress], None]]:
+    """Yield what shows progress on standard error: a bar on a terminal, a line from time to time elsewhere."""
+    if quiet:
+        yield _nothing
+        return
+    if not sys.stderr.isatty():
+        last_s = time.perf_counter()
+
+        def line(progress: Progress) -> None:
+            nonlocal last_s
+            if time.perf_counter() - last_s >= _TELL_EVERY_S or progress.left == 0:
+                last_s = time.perf_counter()
+                _tell(_words(progress))
+
+        yield line
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("points"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[failed]} failed"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True)) as bar:
+        shown = bar.add_task("", total=None, failed=0)
+
+        def advance(progress: Progress) -> None:
+            finished = progress.found + progress.done + progress.failed
+            bar.update(shown, total=progress.points, completed=finished, failed=progress.failed)
+
+        yield advance
+
+
+def _words(progress: Progress) -> str:
+    from simnet.units import format_duration
+
+    finished = progress.found + progress.done + progress.failed
+    said = f"{finished} of {progress.points} points, {progress.failed} failed"
+    left_s = progress.left_s
+    return f"{said}, about {format_duration(float(f'{left_s:.2g}'))} left" if left_s and progress.left else said
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _nothing(_: object) -> None:
+    """Say nothing."""

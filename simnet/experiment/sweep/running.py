@@ -1,0 +1,276 @@
+"""Run the points of a sweep that are not there yet, on this machine or by any executor.
+
+Points go out in chunks of about the same time, so that a task costs little beside its work; each outcome is kept as
+soon as its chunk is back. A worker process that is killed takes its chunk with it: its points are run again, one by
+one, and one that kills its worker each time fails.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+
+from simnet.experiment.sweep.point import Outcome, Task, key_of, run_tasks
+from simnet.experiment.sweep.store import Store
+from simnet.fabric.packet.fabric import compile_packet_kernels
+from simnet.fabric.warm_up import compile_kernels
+from simnet.scenario.sweep.load import Sweep
+
+__all__ = ["Progress", "run_sweep", "tasks_of"]
+
+_CHUNK_S = 0.25
+_MOST_IN_CHUNK = 256
+_MOST_TRIES = 3
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a sweep has come.
+
+    Attributes
+    ----------
+    points : of this shard
+    found : that were there already
+    done, failed : of the others
+    elapsed_s : since the first was begun [s]
+    """
+
+    points: int
+    found: int
+    done: int
+    failed: int
+    elapsed_s: float
+
+    @property
+    def left(self) -> int:
+        """Points that are to be run."""
+        return self.points - self.found - self.done - self.failed
+
+    @property
+    def left_s(self) -> float | None:
+        """For how long it will go on; None while nothing is known [s]."""
+        finished = self.done + self.failed
+        return self.elapsed_s / finished * self.left if finished else None
+
+
+def tasks_of(sweep: Sweep, shard: tuple[int, int] = (1, 1)) -> list[Task]:
+    """Return the points of a sweep as tasks; of several shards those of one.
+
+    Parameters
+    ----------
+    sweep : Sweep
+    shard : (int, int)
+        ``(i, n)``: each n-th point, from the i-th on, counted from 1.
+    """
+    number, shards = shard
+    return [
+        Task(
+            key_of(sweep.scenario, sweep.folder, point.overrides),
+            sweep.scenario,
+            sweep.scenario_name,
+            sweep.folder,
+            point.overrides,
+            sweep.keep,
+        )
+        for point in sweep.points[number - 1 :: shards]
+    ]
+
+
+def run_sweep(
+    sweep: Sweep,
+    store: Store,
+    *,
+    executor: Executor | None = None,
+    processes: int = 1,
+    shard: tuple[int, int] = (1, 1),
+    retry_failed: bool = False,
+    tell: Callable[[Progress], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Progress:
+    """Run the points that a store does not have, and keep each as soon as it is there.
+
+    Parameters
+    ----------
+    sweep : Sweep
+    store : Store
+    executor : Executor, optional
+        Runs the chunks; by default this process, or as many processes as `processes` says.
+    processes : int
+    shard : (int, int)
+        As of `tasks_of`.
+    retry_failed : bool
+        Run points again that have failed.
+    tell : callable
+        Told how far it has come, from time to time.
+    say : callable
+        Told, in a line, what takes long at the beginning.
+
+    Returns
+    -------
+    Progress
+        At the end.
+    """
+    tasks = tasks_of(sweep, shard)
+    unique = {task.key: task for task in tasks}
+    wanted = [task for task in unique.values() if not _is_there(store, task, retry_failed)]
+    course = _Course(store, len(unique), len(unique) - len(wanted), tell)
+    if not wanted:
+        return course.progress()
+    compile_kernels(say)
+    if any(_wants_packets(task) for task in wanted):
+        compile_packet_kernels(say)
+    if executor is not None:
+        _run(_Lasting(executor), wanted, course, 2 * max(processes, 1))
+    elif processes > 1:
+        with _Processes(processes) as pool:
+            _run(pool, wanted, course, 2 * processes)
+    else:
+        for task in wanted:
+            course.take(run_tasks([task]))
+    return course.progress()
+
+
+def _is_there(store: Store, task: Task, retry_failed: bool) -> bool:
+    found = store.get(task.key, task.keep)
+    if found is None or (found.error and retry_failed):
+        return False
+    return bool(found.error) or set(found.tables) >= set(task.keep) - _MAY_BE_MISSING
+
+
+_MAY_BE_MISSING = {"queues", "connections", "faults", "staleness"}
+
+
+def _wants_packets(task: Task) -> bool:
+    given = task.scenario.data.get("fidelity") if isinstance(task.scenario.data, dict) else None
+    values = [one.document.data for one in task.overrides if one.path == ("fidelity",)]
+    return "packet" in (given, *values)
+
+
+@dataclass
+class _Course:
+    """Keeps outcomes and counts them."""
+
+    store: Store
+    points: int
+    found: int
+    tell: Callable[[Progress], None]
+    done: int = 0
+    failed: int = 0
+    began_s: float = field(default_factory=time.perf_counter)
+    point_s: float = 0.0  # mean over those that are back
+
+    def take(self, outcomes: Sequence[Outcome]) -> None:
+        """Keep what has come back."""
+        for outcome in outcomes:
+            self.store.put(outcome)
+            self.failed += bool(outcome.error)
+            self.done += not outcome.error
+            self.point_s += (outcome.wall_s - self.point_s) / (self.done + self.failed)
+        self.tell(self.progress())
+
+    def chunk(self) -> int:
+        """Return how many points go out together."""
+        return max(1, min(int(_CHUNK_S / self.point_s), _MOST_IN_CHUNK)) if self.point_s else 1
+
+    def progress(self) -> Progress:
+        """Return how far it has come."""
+        return Progress(self.points, self.found, self.done, self.failed, time.perf_counter() - self.began_s)
+
+
+class _Lasting:
+    """An executor of somebody else's, which looks after its workers itself."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    def submit(self, tasks: Sequence[Task]) -> Future[list[Outcome]]:
+        """Have some points run."""
+        return self._executor.submit(run_tasks, tasks)
+
+    def begin_again(self) -> None:
+        """Nothing that could be done is left undone."""
+
+
+class _Processes:
+    """Processes of this machine, which begin anew where one of them is killed."""
+
+    def __init__(self, processes: int) -> None:
+        self._processes = processes
+
+    def __enter__(self) -> _Processes:
+        self._pool = self._begin()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._kill()
+        self._pool.shutdown(wait=kind is None, cancel_futures=True)
+
+    def submit(self, tasks: Sequence[Task]) -> Future[list[Outcome]]:
+        """Have some points run."""
+        return self._pool.submit(run_tasks, tasks)
+
+    def begin_again(self) -> None:
+        """Begin new processes in the place of those that are lost."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool = self._begin()
+
+    def _begin(self) -> ProcessPoolExecutor:
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self._processes, context, initializer=_ignore_interrupts)
+
+    def _kill(self) -> None:
+        # There is no other way to stop what a pool has under way.
+        for process in list((self._pool._processes or {}).values()):
+            process.kill()
+
+
+def _ignore_interrupts() -> None:
+    """Leave it to the parent what Ctrl-C means."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _run(pool: _Lasting | _Processes, tasks: Sequence[Task], course: _Course, at_once: int) -> None:
+    """Have tasks run, some chunks at once, until all are back."""
+    waiting = deque(tasks)
+    tries: dict[str, int] = {}
+    under_way: dict[Future[list[Outcome]], list[Task]] = {}
+    while waiting or under_way:
+        while waiting and len(under_way) < at_once:
+            size = 1 if tries.get(waiting[0].key) else course.chunk()
+            chunk = [waiting.popleft() for _ in range(min(size, len(waiting)))]
+            under_way[pool.submit(chunk)] = chunk
+        over, _ = wait(under_way, return_when=FIRST_COMPLETED)
+        lost: list[Task] = []
+        for future in over:
+            chunk = under_way.pop(future)
+            try:
+                course.take(future.result())
+            except BrokenProcessPool:
+                lost += chunk
+        if lost:
+            # With one process all are lost, and nobody can tell whose fault it was.
+            for chunk in under_way.values():
+                lost += chunk
+            under_way.clear()
+            pool.begin_again()
+            waiting.extendleft(reversed(_tried_again(lost, tries, course)))
+
+
+def _tried_again(lost: Sequence[Task], tries: dict[str, int], course: _Course) -> list[Task]:
+    """Return the lost tasks that are worth another try; the others have failed."""
+    again = []
+    for task in lost:
+        tries[task.key] = tries.get(task.key, 0) + 1
+        if tries[task.key] < _MOST_TRIES:
+            again.append(task)
+        else:
+            said = f"its process was killed {_MOST_TRIES} times, perhaps for lack of memory"
+            course.take([Outcome(task.key, error=said)])
+    return again

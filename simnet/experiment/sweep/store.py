@@ -1,0 +1,151 @@
+"""Where outcomes of points are kept: one file each, whole or not at all, under what the point is known by."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from simnet.errors import InputError, Problem
+from simnet.experiment.sweep.point import Outcome
+
+__all__ = ["Store", "check_store", "write_whole"]
+
+
+@dataclass(frozen=True)
+class Store:
+    """Outcomes in a folder.
+
+    Several processes may write into it at once: what each writes appears by renaming, and two that write the same point
+    write the same.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+
+    folder: Path
+
+    def put(self, outcome: Outcome) -> None:
+        """Keep an outcome; its tables come first, so that they are there when it is.
+
+        Raises
+        ------
+        InputError
+            The folder cannot be written, or is full.
+        """
+        for name, table in outcome.tables.items():
+            with write_whole(self._table(outcome.key, name)) as file:
+                table.to_parquet(file, index=False)
+        about = {
+            "key": outcome.key,
+            "rows": list(outcome.rows),
+            "error": outcome.error,
+            "wall_s": outcome.wall_s,
+            "warnings": list(outcome.warnings),
+            "tables": sorted(outcome.tables),
+        }
+        with write_whole(self._path(outcome.key)) as file:
+            file.write_text(json.dumps(about, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def get(self, key: str, keep: Collection[str] = ()) -> Outcome | None:
+        """Return an outcome; None where there is none that can be read with the tables that are wanted.
+
+        Tables that no scenario of the kind has are not missing.
+        """
+        try:
+            about: dict[str, Any] = json.loads(self._path(key).read_text(encoding="utf-8"))
+            return Outcome(
+                str(about["key"]),
+                tuple(about["rows"]),
+                str(about["error"]),
+                float(about["wall_s"]),
+                tuple(about["warnings"]),
+                {name: pd.read_parquet(self._table(key, name)) for name in about["tables"] if name in keep},
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def keys(self) -> Iterator[str]:
+        """Yield what is kept."""
+        for file in sorted(self.folder.glob("points/??/*.json")):
+            yield file.stem
+
+    def _path(self, key: str) -> Path:
+        return self.folder / "points" / key[:2] / f"{key}.json"
+
+    def _table(self, key: str, name: str) -> Path:
+        return self.folder / "points" / key[:2] / f"{key}.{name}.parquet"
+
+
+def check_store(folder: Path) -> None:
+    """Refuse a folder that a sweep cannot be kept in, before a long run rather than after it.
+
+    Raises
+    ------
+    InputError
+        It is a file, holds something that is no sweep, or cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(Problem("is a file", "a folder is wanted", source=str(folder)))
+    try:
+        strange = [one.name for one in folder.iterdir() if one.name not in _OWN and not one.name.startswith(".")]
+    except FileNotFoundError:
+        strange = []
+    except OSError as error:
+        raise _unwritable(folder / "points", error) from None
+    if strange:
+        hint = "an empty or new folder, or that of a sweep, is wanted"
+        raise InputError(Problem(f"the folder holds {strange[0]!r}, which is of no sweep", hint, source=str(folder)))
+    with write_whole(folder / ".tried"):
+        pass
+    (folder / ".tried").unlink(missing_ok=True)
+
+
+_OWN = {"points", "sweep.json", *(f"{name}.{kind}" for name in ("sweep", "means") for kind in ("parquet", "csv"))}
+"""What the folder of a sweep holds."""
+
+
+class write_whole:  # noqa: N801 (used as a function)
+    """Let a file appear under its name when it is written, by renaming it.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> Path:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
+            os.close(handle)
+        except OSError as error:
+            raise _unwritable(self._path, error) from None
+        self._made = Path(name)
+        return self._made
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        try:
+            if error is None:
+                self._made.chmod(0o644)
+                self._made.replace(self._path)
+        except OSError as refused:
+            raise _unwritable(self._path, refused) from None
+        finally:
+            self._made.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise _unwritable(self._path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    hint = "what is finished is kept: the same command goes on when there is room"
+    return InputError(Problem(f"cannot be written: {error.strerror or error}", hint, source=str(path.parent)))

@@ -1,0 +1,1 @@
+"""Sweeps: a scenario, and which of its keys take which values."""
