@@ -17,7 +17,7 @@ from simnet.fabric.network import Network
 from simnet.fabric.packet.kernels import engine, tables
 from simnet.fabric.packet.kernels.ports import look_at
 from simnet.fabric.packet.kernels.receivers import ACKNOWLEDGEMENT
-from simnet.fabric.packet.kernels.tables import LEVELS
+from simnet.fabric.packet.kernels.records import LEVELS
 from simnet.fabric.packet.player import PacketPlayer
 from simnet.fabric.packet.ports import PICOSECOND
 from simnet.fabric.packet.settings import DEFAULT_PACKETS, PacketSettings

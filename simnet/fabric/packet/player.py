@@ -12,7 +12,7 @@ from simnet.fabric.event_player import EventPlayer
 from simnet.fabric.kernels import events
 from simnet.fabric.messages import TakeMessages
 from simnet.fabric.network import Condition, Network
-from simnet.fabric.packet.kernels.tables import NOWHERE
+from simnet.fabric.packet.kernels.records import NOWHERE
 from simnet.fabric.packet.ports import PICOSECOND
 from simnet.fabric.packet.wire import Wire
 from simnet.fabric.placement import REMOTE
