@@ -157,7 +157,9 @@ def expire(tables: Tables, number: int) -> None:
         sender.again += sender.in_flight
         sender.in_flight = sender.gap = sender.gap_new = 0
         _begin_repair(tables, number)
-        sender.threshold = max(transport.keeps * sender.window, _LEAST_WINDOW)
+        # A second time in a row does not lower it (RFC 5681, section 3.1).
+        if sender.window > 1.0:
+            sender.threshold = max(transport.keeps * sender.window, _LEAST_WINDOW)
         sender.window = 1.0
         sender.most = 0.0
         sender.has_timed_out = True
@@ -179,17 +181,20 @@ def _begin_repair(tables: Tables, number: int) -> None:
 
 @inlined
 def _grow(tables: Tables, number: int, packets: int, marked: bool) -> None:
-    """Let the window grow by what has arrived; marks halve it, once a window."""
+    """Let the window grow as the control has it: up to the threshold by what has arrived, then by a share of that.
+
+    Marks halve it, once a window.
+    """
     sender = tables.senders[number]
     if marked and tables.transports[0].has_marks:
         if sender.missing <= sender.cuts_from:
             sender.window = max(0.5 * sender.window, _LEAST_WINDOW)
             sender.threshold = sender.window
             sender.cuts_from = sender.missing - sender.in_flight
-    elif sender.window < sender.threshold:
-        sender.window += packets
     else:
-        sender.window += packets / sender.window
+        begun = min(float(packets), max(sender.threshold - sender.window, 0.0))
+        sender.window += begun
+        sender.window += tables.transports[0].growth * (packets - begun) / sender.window
 
 
 @inlined
