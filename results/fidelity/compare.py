@@ -20,7 +20,6 @@ from simnet.engine.random_streams import random_stream
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.network import Network
 from simnet.fabric.packet.fabric import PacketFabric, compile_packet_kernels
-from simnet.fabric.packet.settings import PacketSettings
 from simnet.fabric.warm_up import compile_kernels
 from simnet.protocols import resolve
 from simnet.topology import Topology, star
@@ -122,8 +121,8 @@ def topology_of(case: Case) -> Topology:
     )
 
 
-def completion_time_s(case: Case, *, packets: bool, seed: int) -> float:
-    """Return how long it takes until all has arrived [s]."""
+def outcome(case: Case, *, packets: bool, seed: int) -> tuple[float, int]:
+    """Return how long it takes until all has arrived [s], and how many senders waited for their timeout."""
     # What hosts need to open a connection would hide all else.
     protocol = replace(resolve(case.protocol, dict(case.overrides)), connection_setup_s=0.0)
     network = Network(topology_of(case), protocol, seed)
@@ -134,25 +133,30 @@ def completion_time_s(case: Case, *, packets: bool, seed: int) -> float:
         if case.spread_s > 0.0:
             build.depend(build.calc(sender, float(starts[sender])), send)
     env = simpy.Environment()
-    fabric = PacketFabric(env, network, settings=PacketSettings(), seed=seed) if packets else FluidFabric(env, network)
+    fabric = PacketFabric(env, network, seed=seed) if packets else FluidFabric(env, network)
     nodes = network.compiled.rank_nodes[: case.senders + 1]
     play = fabric.play(fabric.place(build.schedule(), nodes), "case")
     env.run(until=play.complete)
     fabric.require_conservation()
-    return float(play.duration_s)
+    counted = fabric.connection_counts()["timeouts"].sum() if isinstance(fabric, PacketFabric) else fabric.timeouts
+    return float(play.duration_s), int(counted)
 
 
 def compare(case: Case) -> dict[str, object]:
     """Return a row of the table."""
-    times = {
-        packets: np.array([completion_time_s(case, packets=packets, seed=seed) for seed in range(case.seeds)])
+    outcomes = {
+        packets: np.array([outcome(case, packets=packets, seed=seed) for seed in range(case.seeds)])
         for packets in (False, True)
     }
+    times = {packets: outcomes[packets][:, 0] for packets in outcomes}
+    flow_timeouts, packet_timeouts = (float(outcomes[packets][:, 1].mean()) for packets in (False, True))
     flow, packet = float(times[False].mean()), float(times[True].mean())
     errors = {
         packets: float(times[packets].std(ddof=1) / math.sqrt(case.seeds)) if case.seeds > 1 else 0.0
         for packets in (False, True)
     }
+    error = math.hypot(errors[False], errors[True])
+    apart = (flow - packet) / error if error > 0.0 else math.nan
     flow_p99, packet_p99 = (float(np.quantile(times[packets], 0.99)) for packets in (False, True))
     return {
         "kind": case.kind,
@@ -170,7 +174,11 @@ def compare(case: Case) -> dict[str, object]:
         "packet_standard_error_s": errors[True],
         "flow_p99_s": flow_p99,
         "packet_p99_s": packet_p99,
+        "flow_timeouts": flow_timeouts,
+        "packet_timeouts": packet_timeouts,
         "difference": flow / packet - 1.0,
+        # Below about 2 it is chance.
+        "difference_in_standard_errors": apart,
         # Of means over seeds; a rare timeout that is a hundred times as long as all else moves these, not medians.
         "difference_of_medians": float(np.median(times[False]) / np.median(times[True])) - 1.0,
         "difference_of_p99": flow_p99 / packet_p99 - 1.0,

@@ -13,7 +13,7 @@ from simnet.fabric.connections import Beginning
 from simnet.fabric.kernels import events
 from simnet.fabric.kernels.tables import Tables
 from simnet.fabric.messages import LOG_ROWS, MessageLog, TakeMessages
-from simnet.fabric.network import Network
+from simnet.fabric.network import Condition, Network
 from simnet.fabric.placement import Placement
 from simnet.fabric.play import Play
 from simnet.fabric.rows import Rows
@@ -158,6 +158,9 @@ class EventPlayer:
     def set_capacity(self, resource: int, bytes_per_s: float) -> None:
         """Change the capacity of a resource."""
         events.set_capacity(self.tables, resource, bytes_per_s)
+
+    def follow(self, condition: Condition) -> None:
+        """Be told that the network is in another condition; plays are relaid one by one."""
 
     def set_flow_cap(self, play: Play, operation: int, bytes_per_s: float) -> None:
         """Change the highest rate of the flows of an operation."""

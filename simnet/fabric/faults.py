@@ -157,7 +157,7 @@ class _State:
 
     def __init__(self, env: simpy.Environment, fabric: Fabric) -> None:
         self._env = env
-        self._fabric = fabric
+        self._conditions = fabric.conditions
         self._network = fabric.network
         # In the order in which they began.
         self._acting: list[NetworkFault] = []
@@ -173,19 +173,19 @@ class _State:
             self._acting.remove(fault)
         if isinstance(fault, HostSlow):
             own = [one for one in self._acting if isinstance(one, HostSlow) and one.host == fault.host]
-            self._fabric.set_host_speed(fault.host, math.prod(one.factor for one in own))
+            self._conditions.set_host_speed(fault.host, math.prod(one.factor for one in own))
             return
         of_links = [one for one in self._acting if isinstance(one, LinkFault)]
-        self._fabric.give_up({link for one in of_links if one.is_for_good for link in one.links})
+        self._conditions.give_up({link for one in of_links if one.is_for_good for link in one.links})
         if fault.loss > 0.0:
-            self._fabric.set_loss(self._losses(of_links))
+            self._conditions.set_loss(self._losses(of_links))
         if fault.capacity_factor < 1.0:
             self._set_capacities(fault, of_links)
 
     def _set_capacities(self, fault: LinkFault, acting: Sequence[LinkFault]) -> None:
         for link in fault.links:
             factor = math.prod(one.capacity_factor for one in acting if link in one.links)
-            self._fabric.set_capacity(link, factor * float(self._network.capacity[link]))
+            self._conditions.set_capacity(link, factor * float(self._network.capacity[link]))
             if (factor == 0.0) != (link in self._down):
                 self._down ^= {link}
                 self._changed[link] = self._changed.get(link, 0) + 1
@@ -199,7 +199,7 @@ class _State:
             yield Tick(self._env).set(fault.reroute_after_s, NORMAL)
         same = {link for link, number in changed.items() if self._changed.get(link, 0) == number}
         self._known = (self._known - same) | (same & self._down)
-        self._fabric.route_around(self._known)
+        self._conditions.route_around(self._known)
 
     def _losses(self, acting: Sequence[LinkFault]) -> dict[int, float]:
         """Return the share of packets that links lose where that is more than usual."""

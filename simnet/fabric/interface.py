@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ import simpy
 from numpy.typing import NDArray
 
 from simnet.fabric.bounds import Bound
+from simnet.fabric.conditions import Conditions
 from simnet.fabric.network import Network
 from simnet.fabric.play import Play
 from simnet.traffic.schedule import Schedule
@@ -68,6 +69,7 @@ class Fabric(Protocol):
 
     env: simpy.Environment
     network: Network
+    conditions: Conditions
 
     def place(self, schedule: Schedule, nodes: Sequence[int] | NDArray[np.int64]) -> Placed:
         """Lay a schedule out, once for the same schedule and nodes; refuse one that would deadlock."""
@@ -77,21 +79,6 @@ class Fabric(Protocol):
 
     def cancel(self, play: Play) -> None:
         """End a play where it stands; what it has not delivered is lost, and nobody waiting for it is served."""
-
-    def set_capacity(self, resource: int, bytes_per_s: float) -> None:
-        """Change the capacity of a resource from now on; 0: nothing gets through."""
-
-    def set_loss(self, loss: Mapping[int, float]) -> None:
-        """Have links lose other shares of packets than they usually do, from now on; share by link."""
-
-    def set_host_speed(self, host: int, factor: float) -> None:
-        """Have the protocol stack and the memory of a host work at a part of their speed from now on."""
-
-    def route_around(self, links: Collection[int]) -> None:
-        """Have what needs some links take other paths from now on, and what did not any more its usual one."""
-
-    def give_up(self, links: Collection[int]) -> None:
-        """Take note that some links are down for good, and no others."""
 
     def bound(self, placement: Any) -> Bound:
         """Return lower bounds on the time of a play."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simnet.fabric.kernels.tables import LOG, Table, Tables
+from simnet.fabric.kernels.records import LOG
+from simnet.fabric.kernels.tables import Table, Tables
 from simnet.fabric.play import Play
 
 __all__ = ["LOG_ROWS", "MessageLog", "Messages", "TakeMessages"]

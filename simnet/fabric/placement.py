@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from simnet.fabric.behaviour import describe_behaviour, describe_connections, idle_of_each
 from simnet.fabric.kernels.losses import RELIABLE
-from simnet.fabric.kernels.tables import DEPENDENCY, EDGE, GATE, HOP, OPERATION, Table
+from simnet.fabric.kernels.records import DEPENDENCY, EDGE, GATE, HOP, OPERATION
+from simnet.fabric.kernels.tables import Table
 from simnet.fabric.network import Condition, Network
 from simnet.protocols import lead_time_s, wire_bytes
 from simnet.traffic.schedule import Kind, Schedule, Until

@@ -19,7 +19,7 @@ from simnet.fabric.placement import LOCAL, REMOTE, Placement
 
 _GROWING = (
     *("operations", "dependencies", "hops", "resources", "gates", "plays", "servers", "devices", "costs"),
-    *("connections", "sharing"),
+    *("connections", "sharing", "transit"),
 )
 
 __all__ = ["Rows", "Slots", "enlarge", "enlarge_events"]
@@ -128,6 +128,7 @@ class Rows:
             costs=2,
             connections=1,
             sharing=1,
+            transit=1,
             events=256,
             log=log,
         )
@@ -163,6 +164,8 @@ class Rows:
             self._shares = False
             self._set_sharing()
         rows = self._take(placement)
+        if first.opens.any() and (self.tables.resources["buffer"] < math.inf).any():
+            self._make_room_for_bursts(placement)
         self._fill(placement, rows, first)
         return rows
 
@@ -230,6 +233,16 @@ class Rows:
             )
         self.tables.clock["leaves_unused"] = True
         self.tables.resources["sharing"][links] = which.reshape(-1) * (MOST_SHARING + 1)
+
+    def _make_room_for_bursts(self, placement: Placement) -> None:
+        """Make room for all packets that a queue that can overflow, and the way back from it, can hold."""
+        resources, packet_bytes = self.tables.resources, float(self.tables.transports["packet_bytes"][0])
+        may_overflow = resources["buffer"] < math.inf
+        held = resources["buffer"][may_overflow] + resources["capacity"][may_overflow] * float(
+            placement.operations["round_trip"].max(initial=0.0)
+        )
+        if math.isfinite(packet_bytes):
+            self.tables = enlarge(self.tables, transit=math.ceil(float(held.max()) / packet_bytes) + 8)
 
     def _take(self, placement: Placement) -> dict[str, int]:
         lengths = _lengths(placement)

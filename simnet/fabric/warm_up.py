@@ -52,7 +52,7 @@ def foresee_and_disturb() -> None:
     fabric.env.run()
     fabric, placement = _ring(EngineSettings(recurrence=False))
     play = fabric.play(placement, "warm-up")
-    fabric.set_capacity(0, float(fabric.network.capacity[0]))
+    fabric.conditions.set_capacity(0, float(fabric.network.capacity[0]))
     fabric.set_flow_cap(play, 0, math.inf)
     fabric.reroute(play, 0, [0, 3], 0.0)
     fabric.cancel(play)

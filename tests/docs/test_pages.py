@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from simnet.experiment.columns import COLUMNS, columns_as_markdown
+from simnet.fabric.packet.fabric import compile_packet_kernels
 from simnet.fabric.warm_up import compile_kernels
 from simnet.protocols import FIELDS, PROTOCOLS
 from simnet.scenario import scenario_keys
@@ -47,6 +48,7 @@ def test_generated_parts_are_in_step_with_the_code(name):
 def test_examples_print_what_stands_there(name, tmp_path):
     """Where this fails and the change is meant, run ``make docs``."""
     compile_kernels(lambda _: None)
+    compile_packet_kernels(lambda _: None)
     for example in examples.run_page(PAGES[name], tmp_path):
         if examples.difference(example):
             assert example.shown == example.printed, f"{name}:{example.line}"

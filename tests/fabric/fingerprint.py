@@ -15,7 +15,8 @@ if __name__ == "__main__":
 
 from simnet.fabric.settings import EngineSettings
 from simnet.traffic import ALL_REDUCE
-from tests.fabric.cases import PLAIN, Numbers, play_compiled, random_case
+from tests.fabric.cases import PLAIN, play_compiled
+from tests.fabric.random_cases import Numbers, random_case
 
 
 def fingerprint(count: int) -> str:

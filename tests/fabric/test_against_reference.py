@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 
 from simnet.fabric.settings import EngineSettings
 
-from .cases import PLAIN, Case, cases, play_compiled, play_reference
+from .cases import PLAIN, Case, play_compiled, play_reference
+from .random_cases import cases
 
 
 def require_same(case: Case) -> None:

@@ -160,7 +160,7 @@ def test_unequal_links_of_three_flows():
     """
     fabric = fabric_on_star(4)
     into_2 = fabric.network.resource_names.index("switch->host2")
-    fabric.set_capacity(into_2, 0.4 * B)
+    fabric.conditions.set_capacity(into_2, 0.4 * B)
     schedule = one_send_each([(0, 2), (0, 1), (3, 2)], [0.2 * S, 0.8 * S, 0.2 * S]).schedule()
     play = fabric.play(fabric.place(schedule, fabric.network.compiled.rank_nodes), "three")
     fabric.env.run()

@@ -11,7 +11,8 @@ from simnet.fabric.settings import EngineSettings
 from simnet.traffic import ring_all_reduce
 
 from .building import begin, builder, sends
-from .cases import PLAIN, cases, play_compiled
+from .cases import PLAIN, play_compiled
+from .random_cases import cases
 
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -291,7 +292,7 @@ def test_amounts_that_make_no_sense_are_refused(make_fabric):
     play = begin(fabric, sends((0, 1, 1.0)))
     for amount in (-1.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="capacity"):
-            fabric.set_capacity(0, amount)
+            fabric.conditions.set_capacity(0, amount)
     for amount in (-1.0, float("nan")):
         with pytest.raises(ValueError, match="cap"):
             fabric.set_flow_cap(play, 0, amount)

@@ -14,7 +14,8 @@ from simnet.fabric.settings import EngineSettings
 from simnet.traffic import Partition, ScheduleBuilder, ring_all_reduce
 
 from .building import begin, sends
-from .cases import PLAIN, Case, cases, play_compiled
+from .cases import PLAIN, Case, play_compiled
+from .random_cases import cases
 
 FEW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 CLOSE = {"rel": 1e-9, "abs": 1e-9}
@@ -211,7 +212,7 @@ def test_the_same_play_with_late_ranks_and_other_capacities(make_fabric, engine)
     assert duration_s() == pytest.approx(6.0, **CLOSE)
     assert duration_s(late=2.0) == pytest.approx(8.0, **CLOSE)
     assert duration_s() == pytest.approx(6.0, **CLOSE)
-    fabric.set_capacity(link, 0.5)
+    fabric.conditions.set_capacity(link, 0.5)
     assert duration_s() == pytest.approx(12.0, **CLOSE)
-    fabric.set_capacity(link, 1.0)
+    fabric.conditions.set_capacity(link, 1.0)
     assert duration_s() == pytest.approx(6.0, **CLOSE)

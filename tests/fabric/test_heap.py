@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simnet.fabric.kernels.heap import discard, drop_first, insert, set_finish
-from simnet.fabric.kernels.tables import EDGE, ENTRY, OPERATION
+from simnet.fabric.kernels.records import EDGE, ENTRY, OPERATION
 
 KEYS = st.sampled_from([0.0, 1.0, 1.0, 2.0, float("inf")]) | st.floats(0, 10)
 

@@ -20,8 +20,9 @@ from simnet.topology import Topology, leaf_spine
 from simnet.traffic import ALL_REDUCE, Kind
 
 from .building import begin, sends
-from .cases import PLAIN, Case, cases, path_between, play_compiled
+from .cases import PLAIN, Case, path_between, play_compiled
 from .fair import Flow, unfairness
+from .random_cases import cases
 
 SOME = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 CLOSE = {"rel": 1e-9, "abs": 1e-9}
@@ -49,7 +50,7 @@ def test_rates_are_max_min_fair_at_any_time(case, engine):
     def look(fabric: FluidFabric) -> None:
         flows, rates = active_flows(fabric)
         assert unfairness(flows, fabric._tables.resources["capacity"].tolist(), rates) == []
-        now = float(fabric._tables.clock["now"][0]) + fabric._clock.base_s
+        now = float(fabric._tables.clock["now"][0]) + fabric._playing.clock.base_s
         # The kernel never goes back, and is never ahead of the actors.
         assert (seen[-1] if seen else 0.0) <= now <= fabric.env.now + 1e-12
         seen.append(now)
@@ -209,12 +210,12 @@ def test_changes_that_cancel_out_on_a_link_still_change_who_gets_what(make_fabri
     fabric = make_fabric(4, bandwidth_bytes_per_s=10.0, engine=engine)
     env = fabric.env
     into_3 = fabric.network.resource_names.index("switch->host3")
-    fabric.set_capacity(into_3, 2.0)
+    fabric.conditions.set_capacity(into_3, 2.0)
     play = begin(fabric, sends((0, 1, 49.0), (0, 2, 1000.0), (0, 3, 1000.0)))
     env.run(until=1.0)
     assert active_flows(fabric)[1] == pytest.approx([4.0, 4.0, 2.0], rel=1e-12)
     fabric.set_flow_cap(play, 1, 1.0)
-    fabric.set_capacity(into_3, 5.0)
+    fabric.conditions.set_capacity(into_3, 5.0)
     env.run(until=1.5)
     assert active_flows(fabric)[1] == pytest.approx([4.5, 1.0, 4.5], rel=1e-12)
     env.run(until=11.5)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from simnet.fabric.kernels.incidence import attach, detach
 from simnet.fabric.kernels.maxmin import raise_levels
+from simnet.fabric.kernels.records import EDGE
 from simnet.fabric.kernels.repair import repair
-from simnet.fabric.kernels.tables import EDGE, Tables, make_tables
+from simnet.fabric.kernels.tables import Tables, make_tables
 
 from .fair import Flow, fair_rates, unfairness
 

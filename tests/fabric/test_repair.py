@@ -56,7 +56,7 @@ def test_rates_are_those_of_full_solves(seed):
                 random.choice([300.0, 1e3, 2e3]),
             )
             for fabric in fabrics:
-                fabric.set_capacity(resource, capacity)
+                fabric.conditions.set_capacity(resource, capacity)
         for fabric in fabrics:
             fabric.env.run(until=number + 1.0)
         rates = [

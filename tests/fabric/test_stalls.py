@@ -17,7 +17,7 @@ def test_a_link_without_capacity(make_fabric):
 
     def fault():
         yield fabric.env.timeout(4.0)
-        fabric.set_capacity(fabric.network.resource_names.index("switch->host1"), 0.0)
+        fabric.conditions.set_capacity(fabric.network.resource_names.index("switch->host1"), 0.0)
 
     fabric.env.process(fault())
     with pytest.raises(StalledError) as stalled:
@@ -87,11 +87,11 @@ def test_nobody_is_stalled_who_only_waits_for_an_actor(make_fabric):
     """A link without capacity that is repaired at 5 s, a rank that joins at 9 s: 10 bytes from 9 s on."""
     fabric = make_fabric(2)
     play = begin(fabric, sends((0, 1, 10.0)), gates_open=False)
-    fabric.set_capacity(0, 0.0)
+    fabric.conditions.set_capacity(0, 0.0)
 
     def repair():
         yield fabric.env.timeout(5.0)
-        fabric.set_capacity(0, 1.0)
+        fabric.conditions.set_capacity(0, 1.0)
         yield fabric.env.timeout(4.0)
         play.open([0, 1])
 
@@ -105,7 +105,7 @@ def test_a_stalled_play_beside_one_that_goes_on(make_fabric):
     fabric = make_fabric(4)
     begin(fabric, sends((0, 1, 10.0), name="stalled"))
     other = begin(fabric, sends((0, 1, 50.0), name="other"), [2, 3])
-    fabric.set_capacity(fabric.network.resource_names.index("host0->switch"), 0.0)
+    fabric.conditions.set_capacity(fabric.network.resource_names.index("host0->switch"), 0.0)
     with pytest.raises(StalledError) as stalled:
         fabric.env.run()
     assert fabric.env.now == 50.0
@@ -119,7 +119,7 @@ def test_deadlines_end_what_does_not_move(make_fabric):
     fabric = make_fabric(2)
     placement = fabric.place(sends((0, 1, 10.0)), fabric.network.compiled.rank_nodes, deadline_s=3.0)
     play = fabric.play(placement, "given up")
-    fabric.set_capacity(0, 0.0)
+    fabric.conditions.set_capacity(0, 0.0)
     fabric.env.run()
     assert play.duration_s == 3.0
     assert float(fabric._tables.clock["lost_bytes"][0]) == 10.0

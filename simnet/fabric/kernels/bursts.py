@@ -1,28 +1,25 @@
 """First windows of many senders that meet in front of one link, and overflow its queue: incast; compiled.
 
 A round trip after a window was sent, its sender hears what was lost of it. Then all that have begun to send through the
-same queue since it was last looked at are played, packet time by packet time for their first windows, round by round
-from there on; what comes of it for each is the time for which it stands still. docs/flow.md derives the law.
+same queue since it was last looked at are played, packet by packet, in packet times of the link, until all has arrived;
+what comes of it for each is the time for which it stands still. docs/flow.md says what is left out.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from simnet.fabric.kernels.burst_receivers import acknowledge_late, begin_to_receive, receive
+from simnet.fabric.kernels.burst_senders import begin_to_send, expire, may_send, send, take_in
 from simnet.fabric.kernels.compiled import called, inlined, kernel
 from simnet.fabric.kernels.draws import draw
 from simnet.fabric.kernels.tables import Tables
 
 __all__ = ["hear_of_losses", "may_overflow"]
 
-_LEAST_WINDOW = 2.0  # packets, after a loss
-_TOGETHER = 4.0  # round trips
-_QUICK = 16.0  # packets that Linux acknowledges at once before it waits for a second one (TCP_MAX_QUICKACKS)
 _MOST_ROUNDS = 200  # a message that is not over by then goes on as one that shares its link
+_SAME = 1e-6  # packet times
 _END = -1
-
-# What a message does in the rounds after its first window.
-_OVER, _WAITS, _SENDS = 0, 1, 2
 
 
 @inlined
@@ -46,9 +43,13 @@ def hear_of_losses(tables: Tables, row: int) -> None:
         resource = tables.resources[number]
         if resource.buffer == np.inf or resource.capacity <= 0.0 or operation.flow_began <= resource.heard_at:
             continue
-        packet = min(tables.hops[hop].coefficient * operation.firing_bytes, tables.transports[0].packet_bytes)
-        if _send_first_windows(tables, number, packet):
-            _go_on(tables, number, packet, operation.round_trip)
+        senders = _gather(tables, number)
+        if senders > 1:
+            packet = min(tables.hops[hop].coefficient * operation.firing_bytes, tables.transports[0].packet_bytes)
+            _play(tables, number, senders, packet, operation.round_trip)
+            for sender in range(senders):
+                own = tables.operations[tables.senders[sender].operation]
+                own.stands_still = max(own.stands_still, tables.senders[sender].stands_still)
         resource.heard_at = tables.clock[0].now
 
 
@@ -61,272 +62,172 @@ def _is_in(tables: Tables, number: int, hop: int) -> bool:
 
 
 @called
-def _send_first_windows(tables: Tables, number: int, packet: float) -> bool:
-    """Fill the queue packet time by packet time; note what each sender loses, and tell whether any does.
+def _gather(tables: Tables, number: int) -> int:
+    """Have those that are played be senders, in the order in which they began; return how many there are.
 
-    Once the queue is full, the place that the link frees in each packet time goes to the same sender until its window
-    is over, as all send at the same pace (S. Floyd and V. Jacobson, "On traffic phase effects", 1992); who that is is
-    drawn. Senders that begin at the very same instant are taken to begin within the time of a window: hosts do not
-    keep step to less.
+    Such as begin at the very same instant are taken to begin within the time of a window: hosts do not keep step to
+    less.
     """
-    resource, transport = tables.resources[number], tables.transports[0]
-    count, hop, last_hop = 0, resource.head, _END
+    hop, last_hop = tables.resources[number].head, _END
     while hop != _END:
-        if _is_in(tables, number, hop):
-            count += 1
-            last_hop = hop
+        last_hop = hop
         hop = tables.hops[hop].next
-    if count < 2:
-        return False
+    senders, before = 0, -np.inf
     # The list begins with whoever came last.
-    first_at, end_at, before = np.inf, 0.0, -np.inf
     hop = last_hop
     while hop != _END:
         if _is_in(tables, number, hop):
-            operation = tables.operations[tables.hops[hop].flow]
-            packets = max(np.ceil(operation.firing_bytes / transport.payload_bytes), 1.0)
-            operation.window = min(packets, transport.first_window)
-            operation.left = packets
-            operation.heard = operation.window
-            operation.is_last_lost = False
-            operation.sends_from = operation.flow_began
-            if operation.flow_began == before:
-                operation.sends_from += draw(tables.operations, tables.hops[hop].flow) * _length(tables, hop)
+            row = tables.hops[hop].flow
+            operation = tables.operations[row]
+            begins_at = operation.flow_began
+            if begins_at == before:
+                begins_at += draw(tables.operations, row) * tables.transports[0].first_window * operation.packet_time
             before = operation.flow_began
-            first_at = min(first_at, operation.sends_from)
-            end_at = max(end_at, operation.sends_from + _length(tables, hop))
+            begin_to_send(tables, senders, row, begins_at)
+            begin_to_receive(tables, senders)
+            senders += 1
         hop = tables.hops[hop].previous
-    pace = packet / resource.capacity
-    level = max(resource.burst - (first_at - resource.burst_at) * resource.capacity, 0.0)
-    served, overflows, now = _END, False, first_at
-    while now < end_at:
-        served, level, lost = _send_at(tables, number, packet, last_hop, served, level, now)
-        overflows = overflows or lost
-        now += pace
-    resource.burst = level
-    resource.burst_at = now
-    # Where none is lost, the second windows are as large as acknowledgements make them.
-    return overflows or count * 2.0 * transport.first_window * packet > resource.buffer
-
-
-@inlined
-def _length(tables: Tables, hop: int) -> float:
-    """Time that a first window takes [s]."""
-    operation = tables.operations[tables.hops[hop].flow]
-    return operation.window * operation.packet_time
-
-
-@inlined
-def _send_at(
-    tables: Tables,
-    number: int,
-    packet: float,
-    last_hop: int,
-    served: int,
-    level: float,
-    now: float,
-) -> tuple[int, float, bool]:
-    """Let all who send at a time send a packet; return whose turn the free place is, the queue, if any is lost."""
-    resource = tables.resources[number]
-    level = max(level - packet, 0.0)
-    sending, hop, is_on = 0, last_hop, False
-    while hop != _END:
-        if _is_in(tables, number, hop) and _sends(tables, hop, now):
-            sending += 1
-            is_on = is_on or hop == served
-        hop = tables.hops[hop].previous
-    room = np.floor((resource.buffer - level) / packet + 1e-9)
-    if sending <= room:
-        return _END, level + sending * packet, False
-    turn = 0
-    if not is_on:
-        turn = int(draw(tables.operations, tables.hops[last_hop].flow) * sending)
-    # From the one whose turn it is, as many as there is room for, round and round.
-    place, hop = 0, last_hop
-    while hop != _END:
-        if _is_in(tables, number, hop) and _sends(tables, hop, now):
-            if is_on and hop == served:
-                turn = place
-            place += 1
-        hop = tables.hops[hop].previous
-    place, hop = 0, last_hop
-    while hop != _END:
-        if _is_in(tables, number, hop) and _sends(tables, hop, now):
-            if place == turn:
-                served = hop
-            operation = tables.operations[tables.hops[hop].flow]
-            if (place - turn) % sending >= room:
-                operation.heard -= 1.0
-                operation.is_last_lost = True
-            else:
-                operation.is_last_lost = False
-            place += 1
-        hop = tables.hops[hop].previous
-    return served, level + room * packet, True
-
-
-@inlined
-def _sends(tables: Tables, hop: int, now: float) -> bool:
-    """Tell whether a sender is in its first window at a time."""
-    operation = tables.operations[tables.hops[hop].flow]
-    since = now - operation.sends_from
-    return since >= 0.0 and since < _length(tables, hop) * (1.0 - 1e-9)
+    return senders
 
 
 @called
-def _go_on(tables: Tables, number: int, packet: float, round_trip: float) -> None:
-    """Play rounds until all is sent; senders that wait come back with others who do when all else is over."""
-    resource, transport = tables.resources[number], tables.transports[0]
-    hop = resource.head
-    while hop != _END:
-        if _is_in(tables, number, hop):
-            _end_first_window(tables, tables.hops[hop].flow)
-        hop = tables.hops[hop].next
-    room = (resource.buffer + resource.capacity * round_trip) / packet
-    rounds = 0
-    while rounds < _MOST_ROUNDS:
-        back_at = np.inf
-        hop = resource.head
-        while hop != _END:
-            operation = tables.operations[tables.hops[hop].flow]
-            if _is_in(tables, number, hop) and operation.phase == _WAITS:
-                back_at = min(back_at, operation.stands_still)
-            hop = tables.hops[hop].next
-        if back_at == np.inf:
+def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: float) -> None:
+    """Play some senders until all has arrived, a packet time of the link after the other.
+
+    `transit` is a ring: rows back .. head have left the queue, and are acknowledged at their time, head .. end are in
+    it. In each packet time one leaves, and who sends in it finds room in the order of the instants of sending.
+    """
+    resource, transport, ring = tables.resources[number], tables.transports[0], len(tables.transit)
+    pace = packet / resource.capacity
+    back_s = max(round_trip - pace, 0.0)
+    path = int(np.ceil(back_s / pace)) + 2
+    room = int(min(np.floor(resource.buffer / packet + _SAME), ring - path))
+    first_at, first_sent_at = np.inf, 0.0
+    for sender in range(senders):
+        begins_at = tables.senders[sender].next_at
+        first_at = min(first_at, begins_at)
+        operation = tables.operations[tables.senders[sender].operation]
+        first_sent_at = max(first_sent_at, begins_at + transport.first_window * operation.packet_time)
+    level = max(resource.burst - (first_at - resource.burst_at) * resource.capacity, 0.0)
+    back, head, end = 0, 0, int(min(np.ceil(level / packet - _SAME), room))
+    for place in range(end):
+        tables.transit[place].sender = _END
+    # Where none is lost, the second windows are as large as acknowledgements make them.
+    may_lose = senders * 2.0 * transport.first_window * packet > resource.buffer
+    is_noted = False
+    slot, steps = 0, 0
+    while steps < _MOST_ROUNDS * (room + path):
+        steps += 1
+        now = first_at + slot * pace
+        if not is_noted and now >= tables.clock[0].now:
+            is_noted = True
+            resource.burst, resource.burst_at = (end - head) * packet, now
+        until = now + pace * (1.0 - _SAME)
+        while back < head and tables.transit[back % ring].back_at < until:
+            told = tables.transit[back % ring]
+            if told.packets > 0:
+                take_in(
+                    tables,
+                    told.sender,
+                    told.back_at,
+                    told.packets,
+                    told.old,
+                    told.gap,
+                    told.gap_new,
+                    told.progress,
+                    told.is_marked,
+                )
+            back += 1
+        if head < end:
+            leaving = tables.transit[head % ring]
+            leaving.packets = 0
+            if leaving.sender != _END:
+                receive(tables, head % ring, now)
+            leaving.back_at = now + back_s
+            head += 1
+        first = _line_up(tables, senders, now, until, back_s, pace)
+        is_quiet = first == _END and head == end
+        sender = first
+        while sender != _END:
+            place = end % ring
+            send(tables, sender, place, max(tables.senders[sender].next_at, now))
+            if end - head < room:
+                tables.transit[place].is_marked = end > head
+                tables.senders[sender].gap = tables.senders[sender].gap_new = 0
+                end += 1
+            else:
+                may_lose = True
+                if tables.transit[place].repair == -1:
+                    tables.senders[sender].gap += 1
+                else:
+                    tables.senders[sender].gap_new += 1
+            sender = tables.senders[sender].following
+        if not may_lose and now > first_sent_at:
             break
-        # Those that come back within a few round trips meet.
-        hop = resource.head
-        while hop != _END:
-            operation = tables.operations[tables.hops[hop].flow]
-            is_back = operation.stands_still <= back_at + _TOGETHER * round_trip
-            if _is_in(tables, number, hop) and operation.phase == _WAITS and is_back:
-                operation.phase = _SENDS
-            hop = tables.hops[hop].next
-        while rounds < _MOST_ROUNDS:
-            rounds += 1
-            under_way, growth, hop = 0.0, 0.0, resource.head
-            while hop != _END:
-                operation = tables.operations[tables.hops[hop].flow]
-                if _is_in(tables, number, hop) and operation.phase == _SENDS:
-                    sent = _sent(operation.window, operation.left)
-                    under_way += sent
-                    growth += sent * _growth(operation.window, operation.heard)
-                hop = tables.hops[hop].next
-            if under_way == 0.0:
+        slot += 1
+        if is_quiet:
+            following = _next_instant(tables, senders)
+            if back < head:
+                following = min(following, tables.transit[back % ring].back_at)
+            if following == np.inf:
                 break
-            share = min(max(under_way - room, 0.0) / max(growth, 1.0), 1.0)
-            marked = transport.has_marks and under_way * packet > resource.capacity * round_trip
-            hop = resource.head
-            while hop != _END:
-                row = tables.hops[hop].flow
-                if _is_in(tables, number, hop) and tables.operations[row].phase == _SENDS:
-                    _take_turn(tables, row, share, marked)
-                hop = tables.hops[hop].next
+            slot = max(slot, int(np.floor((following - first_at) / pace + _SAME)))
+    if not is_noted:
+        resource.burst, resource.burst_at = (end - head) * packet, first_at + slot * pace
 
 
-@inlined
-def _sent(window: float, left: float) -> float:
-    """Packets of a round."""
-    return min(max(np.floor(window), 1.0), left)
+@called
+def _line_up(tables: Tables, senders: int, now: float, until: float, back_s: float, pace: float) -> int:
+    """Let senders notice that time has passed; return the first of those that send a packet now, in order.
 
-
-@inlined
-def _growth(window: float, heard: float) -> float:
-    """Share of a window that no acknowledgement made room for."""
-    return max(1.0 - heard / max(np.floor(window), 1.0), 0.0)
-
-
-@inlined
-def _end_first_window(tables: Tables, row: int) -> None:
-    """Take note of what was lost of a first window."""
-    operation, transport = tables.operations[row], tables.transports[0]
-    window = operation.window
-    operation.left -= operation.heard
-    operation.quick = max(_QUICK - operation.heard, 0.0)
-    operation.threshold = window if transport.has_marks else np.inf
-    operation.stands_still = 0.0
-    operation.timeouts = 0
-    operation.repairs = False
-    operation.phase = _OVER if operation.left == 0.0 else _WAITS
-    if operation.phase == _OVER:
-        return
-    is_end = operation.left + operation.heard == window
-    if operation.heard == 0.0 or (is_end and operation.is_last_lost):
-        _wait_for_timer(tables, row)
-    elif operation.heard < window:
-        _make_good(tables, row)
-    else:
-        operation.window = min(2.0 * window, operation.threshold)
-
-
-@inlined
-def _take_turn(tables: Tables, row: int, share: float, marked: bool) -> None:
-    """Send a window, of whose growth a share is lost."""
-    operation, transport = tables.operations[row], tables.transports[0]
-    sent = _sent(operation.window, operation.left)
-    probability = share * _growth(operation.window, operation.heard)
-    lost, is_last_lost = 0.0, False
-    if probability > 0.0:
-        for _ in range(int(sent)):
-            is_last_lost = draw(tables.operations, row) < probability
-            lost += 1.0 if is_last_lost else 0.0
-    is_end = sent == operation.left
-    operation.heard = sent - lost
-    operation.left -= operation.heard
-    operation.quick = max(operation.quick - operation.heard, 0.0)
-    if operation.heard > 0.0:
-        operation.timeouts = 0
-    if operation.left == 0.0:
-        operation.phase = _OVER
-    elif lost == sent or (is_end and is_last_lost):
-        _wait_for_timer(tables, row)
-    elif lost > 0.0:
-        _make_good(tables, row)
-    else:
-        operation.repairs = False
-        if sent == 1.0 and operation.quick == 0.0 and transport.acknowledge_delay > 0.0:
-            # Its receiver waits for a second one.
-            operation.stands_still += transport.acknowledge_delay
-            operation.phase = _WAITS
-        if marked:
-            operation.window = max(0.5 * operation.window, _LEAST_WINDOW)
-        elif operation.window < operation.threshold:
-            operation.window = min(operation.window + sent, operation.threshold)
+    Who keeps the same pace sends at the same instant in each packet time, so that the place that the link frees goes to
+    the same sender until its window is over (S. Floyd and V. Jacobson, "On traffic phase effects", 1992). What an
+    acknowledgement lets out comes with the place that its packet has left, before what others send at that instant;
+    among these it is drawn who comes first.
+    """
+    first = _END
+    offset = int(draw(tables.operations, tables.senders[0].operation) * senders)
+    for step in range(senders):
+        number = (step + offset) % senders
+        sender = tables.senders[number]
+        if sender.missing == 0:
+            continue
+        if sender.timer_at < until:
+            expire(tables, number)
+        if sender.late_at < until:
+            acknowledge_late(tables, number, back_s)
+        if sender.back_at < until:
+            back_at, sender.back_at = sender.back_at, np.inf
+            take_in(tables, number, back_at, 1, sender.back_old, 0, 0, True, sender.back_marked)
+        if sender.next_at >= until or not may_send(tables, number):
+            continue
+        before, following = _END, first
+        while following != _END and not _comes_first(tables, number, following, now, pace):
+            before, following = following, tables.senders[following].following
+        sender.following = following
+        if before == _END:
+            first = number
         else:
-            operation.window += 1.0
+            tables.senders[before].following = number
+    return first
 
 
 @inlined
-def _make_good(tables: Tables, row: int) -> None:
-    """Go on after a loss, with as much as has arrived, and no more than the new window (RFC 6937)."""
-    operation = tables.operations[row]
-    _lower_threshold(tables, row)
-    operation.window = min(operation.threshold, operation.heard)
+def _comes_first(tables: Tables, number: int, other: int, now: float, pace: float) -> bool:
+    """Tell whether a sender is to send before another."""
+    sender, second = tables.senders[number], tables.senders[other]
+    later = (max(second.next_at, now) - max(sender.next_at, now)) / pace
+    return later > _SAME or (later > -_SAME and sender.hears_at >= now > second.hears_at)
 
 
-@inlined
-def _lower_threshold(tables: Tables, row: int) -> None:
-    """Have a loss make the window smaller, once until it is made good."""
-    operation = tables.operations[row]
-    if not operation.repairs:
-        operation.threshold = max(tables.transports[0].keeps * operation.window, _LEAST_WINDOW)
-    operation.repairs = True
-
-
-@inlined
-def _wait_for_timer(tables: Tables, row: int) -> None:
-    """Nothing that tells of the loss arrives: probe the tail (RFC 8985), while no loss is made good, or time out."""
-    operation, transport = tables.operations[row], tables.transports[0]
-    probe = 2.0 * operation.round_trip + transport.probe
-    timeout = transport.first_timeout * 2.0**operation.timeouts
-    if operation.repairs or probe >= timeout:
-        operation.stands_still += timeout + operation.round_trip
-        operation.timeouts += 1
-        operation.quick = _QUICK
-        tables.clock[0].timeouts += 1
-    else:
-        operation.stands_still += probe
-    _lower_threshold(tables, row)
-    operation.window = 1.0
-    operation.heard = 0.0
-    operation.phase = _WAITS
+@called
+def _next_instant(tables: Tables, senders: int) -> float:
+    """Return when a sender or a receiver does something by itself."""
+    following = np.inf
+    for number in range(senders):
+        sender = tables.senders[number]
+        if sender.missing > 0:
+            following = min(following, sender.timer_at, sender.late_at, sender.back_at)
+            if may_send(tables, number):
+                following = min(following, sender.next_at)
+    return float(following)

@@ -9,8 +9,9 @@ import numpy as np
 
 from simnet.fabric.network import Network
 from simnet.fabric.packet.kernels import controls
+from simnet.fabric.packet.kernels.records import CELL, CLASSES, NEVER, NOWHERE
 from simnet.fabric.packet.kernels.senders import BEST_EFFORT, GO_BACK_N, SACK, SELECTIVE_REPEAT
-from simnet.fabric.packet.kernels.tables import CELL, CLASSES, NEVER, NOWHERE, PacketTables, enlarged
+from simnet.fabric.packet.kernels.tables import PacketTables, enlarged
 from simnet.fabric.packet.ports import PICOSECOND, Ports, payload_of
 from simnet.fabric.packet.settings import PacketSettings
 from simnet.protocols.congestion import CONTROLS, Control

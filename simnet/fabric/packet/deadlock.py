@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from simnet.fabric.packet.kernels.tables import CLASSES, NOWHERE, PacketTables
+from simnet.fabric.packet.kernels.records import CLASSES, NOWHERE
+from simnet.fabric.packet.kernels.tables import PacketTables
 
 __all__ = ["find_deadlock"]
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.kernels.compiled import compile_once
 from simnet.fabric.messages import TakeMessages
-from simnet.fabric.network import Condition, Network
+from simnet.fabric.network import Network
 from simnet.fabric.packet.kernels import engine, tables
 from simnet.fabric.packet.kernels.ports import look_at
 from simnet.fabric.packet.kernels.receivers import ACKNOWLEDGEMENT
-from simnet.fabric.packet.kernels.tables import LEVELS
+from simnet.fabric.packet.kernels.records import LEVELS
 from simnet.fabric.packet.player import PacketPlayer
 from simnet.fabric.packet.ports import PICOSECOND
 from simnet.fabric.packet.settings import DEFAULT_PACKETS, PacketSettings
@@ -115,30 +115,8 @@ class PacketFabric(FluidFabric):
         slow_hosts: Collection[int] = (),
     ) -> None:
         self._wire = Wire(network, settings, seed, controls, rules, slow_hosts)
-        self._player = PacketPlayer(network, reduce_s_per_byte, engine, record, self._wire)
-        super().__init__(env, network, reduce_s_per_byte, engine, record, self._player)
-
-    def set_capacity(self, resource: int, bytes_per_s: float) -> None:
-        """Change the capacity of a resource from now on; a link without any loses all that is on it, and comes to it.
-
-        A packet that is leaving goes on as it began.
-        """
-        super().set_capacity(resource, bytes_per_s)
-        self._player.catch_up()
-        self._wire.set_capacity(resource, bytes_per_s)
-
-    def set_loss(self, loss: Mapping[int, float]) -> None:
-        """Have links lose other shares of packets than they usually do, from now on; see `FluidFabric.set_loss`."""
-        self._catch_up()
-        self._player.catch_up()
-        self._wire.set_loss(loss)
-        self._wake_now()
-
-    def _change(self, condition: Condition) -> None:
-        """Let the network be in another condition; packets under way keep their paths."""
-        super()._change(condition)
-        self._player.catch_up()
-        self._wire.reroute()
+        player = PacketPlayer(network, reduce_s_per_byte, engine, record, self._wire)
+        super().__init__(env, network, reduce_s_per_byte, engine, record, player)
 
     def connection_counts(self) -> dict[str, Any]:
         """Return what has become of each connection, by column: nodes, packets, bytes, window and pace."""

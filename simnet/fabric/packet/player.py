@@ -11,8 +11,8 @@ from simnet.fabric.connections import Beginning
 from simnet.fabric.event_player import EventPlayer
 from simnet.fabric.kernels import events
 from simnet.fabric.messages import TakeMessages
-from simnet.fabric.network import Network
-from simnet.fabric.packet.kernels.tables import NOWHERE
+from simnet.fabric.network import Condition, Network
+from simnet.fabric.packet.kernels.records import NOWHERE
 from simnet.fabric.packet.ports import PICOSECOND
 from simnet.fabric.packet.wire import Wire
 from simnet.fabric.placement import REMOTE
@@ -71,6 +71,18 @@ class PacketPlayer(EventPlayer):
         self.catch_up()
         self._wire.forget(range(first, first + len(play.placement.operations)))
         super().cancel(play)
+
+    def set_capacity(self, resource: int, bytes_per_s: float) -> None:
+        """Change the capacity of a resource, for flows inside of hosts and for packets."""
+        super().set_capacity(resource, bytes_per_s)
+        self.catch_up()
+        self._wire.set_capacity(resource, bytes_per_s)
+
+    def follow(self, condition: Condition) -> None:
+        """Have packets lost, and connections routed, as the condition of the network is now."""
+        self.catch_up()
+        self._wire.set_loss(dict(condition.loss))
+        self._wire.reroute()
 
     def catch_up(self) -> None:
         """Bring the clock of the wire to now; nothing happens on it before."""

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from simnet.engine.random_streams import random_stream
 from simnet.fabric.network import INSIDE_KINDS, Network
-from simnet.fabric.packet.kernels.tables import CLASSES, NOWHERE, PacketTables, make_packet_tables
+from simnet.fabric.packet.kernels.records import CLASSES, NOWHERE
+from simnet.fabric.packet.kernels.tables import PacketTables, make_packet_tables
 from simnet.fabric.packet.settings import PacketSettings
 
 __all__ = ["PICOSECOND", "Ports", "lay_out", "payload_of"]

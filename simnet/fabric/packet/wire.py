@@ -18,7 +18,8 @@ from simnet.fabric.packet.kernels import engine
 from simnet.fabric.packet.kernels.packets import ARRIVAL, give_back
 from simnet.fabric.packet.kernels.ports import look_at
 from simnet.fabric.packet.kernels.receivers import DATA
-from simnet.fabric.packet.kernels.tables import NOWHERE, PacketTables
+from simnet.fabric.packet.kernels.records import NOWHERE
+from simnet.fabric.packet.kernels.tables import PacketTables
 from simnet.fabric.packet.own_control import tell
 from simnet.fabric.packet.ports import PICOSECOND, lay_out
 from simnet.fabric.packet.settings import PacketSettings

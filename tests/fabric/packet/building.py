@@ -11,7 +11,7 @@ from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.network import Network
 from simnet.fabric.packet.fabric import PacketFabric, QueueCounts
 from simnet.fabric.packet.kernels.ports import look_at
-from simnet.fabric.packet.kernels.tables import NOWHERE
+from simnet.fabric.packet.kernels.records import NOWHERE
 from simnet.fabric.packet.ports import PICOSECOND
 from simnet.fabric.packet.settings import DEFAULT_PACKETS
 from simnet.fabric.packet.wire import Wire

@@ -50,18 +50,33 @@ def test_efficiency_at_random_loss(outstanding, loss, in_timeout):
 
 
 def with_lost_ones(packets, windows, outstanding=32, timeout_s=1e-3):
-    """Return when a message is over if all packets that begin within these times are lost [s], and the traffic."""
+    """Return when a message is over if what begins within these times is lost [s], the traffic, and complaints."""
     traffic = Traffic(
         star_of(2, round_trip_of(outstanding)), behaving(minimum_timeout_s=timeout_s, acknowledge_every=1.0)
     )
     traffic.send(0, 1, packets * PAYLOAD)
+    traffic.run(0.0)
+    complaints = count_complaints(traffic)
     for begin, end in windows:
         traffic.run(begin)
         traffic.lose(0, 1.0)
         traffic.run(end)
         traffic.lose(0, 0.0)
     over_s = traffic.finish(1e-3)
-    return over_s, traffic
+    return over_s, traffic, len(complaints)
+
+
+def count_complaints(traffic):
+    """Return a list that gets an entry for each complaint that reaches the sender of the only connection."""
+    (rules,) = traffic.wire._rules.values()
+    heard, complaints = rules.on_reply, []
+
+    def on_reply(kind, number, count, now_s):
+        complaints.append(number)
+        return heard(kind, number, count, now_s)
+
+    rules.on_reply = on_reply
+    return complaints
 
 
 def packet_window(number):
@@ -71,17 +86,18 @@ def packet_window(number):
 @pytest.mark.parametrize("number", [1, 50, 100])
 def test_one_loss_costs_what_was_on_its_way(number):
     """The message is over R packets later, within one."""
-    alone, _ = with_lost_ones(200, [])
-    late, traffic = with_lost_ones(200, [packet_window(number)])
-    assert traffic.counts.lost.sum() == 1
+    alone, _, _ = with_lost_ones(200, [])
+    late, traffic, complaints = with_lost_ones(200, [packet_window(number)])
+    assert traffic.counts.lost.sum() == complaints == 1
     assert (late - alone) / PACKET_S == pytest.approx(32, abs=1)
     assert traffic.connections["timeouts"][0] == 0
 
 
 def test_the_loss_of_the_last_packet_costs_a_timeout():
     """Nothing comes behind it that would show that it is missing; the timer ran from the last acknowledgement on."""
-    alone, _ = with_lost_ones(200, [])
-    late, traffic = with_lost_ones(200, [packet_window(199)], timeout_s=1e-3)
+    alone, _, _ = with_lost_ones(200, [])
+    late, traffic, complaints = with_lost_ones(200, [packet_window(199)], timeout_s=1e-3)
+    assert complaints == 0
     assert traffic.connections["timeouts"][0] == 1
     assert late - alone == pytest.approx(1e-3 + 32 * PACKET_S, abs=33 * PACKET_S)
 
@@ -90,8 +106,10 @@ def test_the_second_loss_of_a_packet_costs_a_timeout():
     """The receiver complains once, so that nobody notices before the timer runs out; then all is sent from there on."""
     number = 50
     again = math.ceil(number + 32)
-    late, traffic = with_lost_ones(200, [packet_window(number), ((again - 0.5) * PACKET_S, (again + 1.0) * PACKET_S)])
-    alone, _ = with_lost_ones(200, [])
+    windows = [packet_window(number), ((again - 0.5) * PACKET_S, (again + 1.0) * PACKET_S)]
+    late, traffic, complaints = with_lost_ones(200, windows)
+    assert complaints == 1
+    alone, _, _ = with_lost_ones(200, [])
     assert traffic.counts.lost.sum() >= 2
     assert traffic.connections["timeouts"][0] == 1
     assert late - alone == pytest.approx(1e-3 + 32 * PACKET_S, abs=33 * PACKET_S)

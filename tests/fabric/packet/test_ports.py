@@ -10,7 +10,8 @@ import pytest
 from simnet.fabric.packet.kernels.engine import ALL_SENT, QUIET, TOLD, begin_message, run
 from simnet.fabric.packet.kernels.packets import give_back
 from simnet.fabric.packet.kernels.receivers import DATA
-from simnet.fabric.packet.kernels.tables import CLASSES, NEVER, NOWHERE, PacketTables, make_packet_tables
+from simnet.fabric.packet.kernels.records import CLASSES, NEVER, NOWHERE
+from simnet.fabric.packet.kernels.tables import PacketTables, make_packet_tables
 
 from .building import RAW, B, Traffic, behaving, into_one, star_of
 from .reference import Node, Packet, Port, Reference

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from simnet.fabric.kernels.compiled import called, inlined
 from simnet.fabric.packet.kernels.packets import CONTROL, schedule
-from simnet.fabric.packet.kernels.tables import SECOND, PacketTables
+from simnet.fabric.packet.kernels.records import SECOND
+from simnet.fabric.packet.kernels.tables import PacketTables
 from simnet.protocols.congestion import CONTROLS
 
 __all__ = [

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from simnet.fabric.kernels.compiled import called, inlined
 from simnet.fabric.packet.kernels.packets import DEPARTURE, give_back_release, new_release, schedule
-from simnet.fabric.packet.kernels.tables import CLASSES, NEVER, NOWHERE, PacketTables
+from simnet.fabric.packet.kernels.records import CLASSES, NEVER, NOWHERE
+from simnet.fabric.packet.kernels.tables import PacketTables
 
 __all__ = ["credit_since", "return_credit", "use_credit"]
 

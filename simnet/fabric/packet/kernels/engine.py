@@ -28,6 +28,7 @@ from simnet.fabric.packet.kernels.receivers import (
     receive,
     reply,
 )
+from simnet.fabric.packet.kernels.records import CLASSES, NEVER, NOWHERE
 from simnet.fabric.packet.kernels.scoreboard import learn, time_out
 from simnet.fabric.packet.kernels.senders import (
     BEST_EFFORT,
@@ -40,7 +41,7 @@ from simnet.fabric.packet.kernels.senders import (
     take_out,
     to_lost,
 )
-from simnet.fabric.packet.kernels.tables import CLASSES, NEVER, NOWHERE, PacketTables
+from simnet.fabric.packet.kernels.tables import PacketTables
 
 __all__ = [
     "ALL_SENT",

@@ -6,7 +6,8 @@ import math
 
 from simnet.fabric.kernels.compiled import inlined, kernel
 from simnet.fabric.kernels.heap import insert
-from simnet.fabric.packet.kernels.tables import CLASSES, LEVELS, NOWHERE, PacketTables
+from simnet.fabric.packet.kernels.records import CLASSES, LEVELS, NOWHERE
+from simnet.fabric.packet.kernels.tables import PacketTables
 
 __all__ = [
     "ACKNOWLEDGE",

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from simnet.fabric.kernels.compiled import called, inlined
 from simnet.fabric.packet.kernels.packets import ARRIVAL, DEPARTURE, new_packet, schedule
-from simnet.fabric.packet.kernels.tables import CLASSES, NOWHERE, PacketTables
+from simnet.fabric.packet.kernels.records import CLASSES, NOWHERE
+from simnet.fabric.packet.kernels.tables import PacketTables
 
 __all__ = ["PAUSE", "RESUME", "begin_pause", "has_to_resume", "pause_at", "release_paused"]
 

@@ -24,8 +24,9 @@ from simnet.fabric.packet.kernels.packets import (
     take_first,
 )
 from simnet.fabric.packet.kernels.pauses import begin_pause, has_to_resume, pause_at, release_paused
+from simnet.fabric.packet.kernels.records import CLASSES, NEVER, NOWHERE, SECOND
 from simnet.fabric.packet.kernels.senders import first_ready, next_packet
-from simnet.fabric.packet.kernels.tables import CLASSES, NEVER, NOWHERE, SECOND, PacketTables
+from simnet.fabric.packet.kernels.tables import PacketTables
 
 __all__ = ["catch_up", "enqueue", "look_at", "set_paused"]
 

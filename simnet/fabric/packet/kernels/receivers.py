@@ -7,8 +7,9 @@ from typing import Any
 from simnet.fabric.kernels.compiled import called, inlined
 from simnet.fabric.packet.kernels.packets import ACKNOWLEDGE, NOTIFY, new_packet, schedule
 from simnet.fabric.packet.kernels.ports import enqueue
+from simnet.fabric.packet.kernels.records import NEVER, NOWHERE
 from simnet.fabric.packet.kernels.senders import BEST_EFFORT, GO_BACK_N, cell_of
-from simnet.fabric.packet.kernels.tables import NEVER, NOWHERE, PacketTables
+from simnet.fabric.packet.kernels.tables import PacketTables
 
 __all__ = [
     "ACKNOWLEDGEMENT",

@@ -13,6 +13,7 @@ import math
 from simnet.fabric.kernels.compiled import called, inlined
 from simnet.fabric.packet.kernels import controls
 from simnet.fabric.packet.kernels.ports import catch_up
+from simnet.fabric.packet.kernels.records import NEVER, NOWHERE
 from simnet.fabric.packet.kernels.senders import (
     LOST,
     NOTHING,
@@ -27,7 +28,7 @@ from simnet.fabric.packet.kernels.senders import (
     take_out,
     to_lost,
 )
-from simnet.fabric.packet.kernels.tables import NEVER, NOWHERE, PacketTables
+from simnet.fabric.packet.kernels.tables import PacketTables
 
 __all__ = ["learn", "time_out"]
 

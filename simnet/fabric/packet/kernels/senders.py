@@ -11,7 +11,8 @@ from typing import Any
 from simnet.fabric.kernels.compiled import called, inlined
 from simnet.fabric.packet.kernels import controls
 from simnet.fabric.packet.kernels.packets import PACE, TIMEOUT, new_packet, schedule
-from simnet.fabric.packet.kernels.tables import CLASSES, NEVER, NOWHERE, SECOND, PacketTables
+from simnet.fabric.packet.kernels.records import CLASSES, NEVER, NOWHERE, SECOND
+from simnet.fabric.packet.kernels.tables import PacketTables
 from simnet.protocols.transport import PROBE_FLOOR_S
 
 __all__ = [
