@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from simnet.experiment.result import Result, load_result
     from simnet.experiment.run import run
     from simnet.experiment.scaling import scaling
-    from simnet.experiment.sweep import sweep
+    from simnet.experiment.sweep import load_sweep, sweep
 
 __all__ = [
     "InputError",
@@ -24,6 +24,7 @@ __all__ = [
     "SimulationError",
     "__version__",
     "load_result",
+    "load_sweep",
     "run",
     "scaling",
     "sweep",
@@ -38,6 +39,7 @@ _HOME = {
     "SimnetError": "simnet.errors",
     "SimulationError": "simnet.errors",
     "load_result": "simnet.experiment.result",
+    "load_sweep": "simnet.experiment.sweep",
     "run": "simnet.experiment.run",
     "scaling": "simnet.experiment.scaling",
     "sweep": "simnet.experiment.sweep",

@@ -65,6 +65,6 @@ def test_values_that_are_no_list_are_refused(values):
 
 
 def test_a_point_that_is_wrong_is_told_before_any_is_run(monkeypatch):
-    monkeypatch.setattr("simnet.experiment.sweep.run", lambda *_: pytest.fail("was run"))
+    monkeypatch.setattr("simnet.experiment.sweep.in_process.run", lambda *_: pytest.fail("was run"))
     with pytest.raises(InputError, match="3 workers do not fit on the 2 ranks"):
         simnet.sweep(star_scenario(2), {"training.workers": [1, 2, 3]})

@@ -1,0 +1,276 @@
+"""Sweeps that are stopped, killed and cut into shards come to the same tables as one that is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import simnet
+from simnet.experiment.columns import COLUMNS
+from simnet.experiment.sweep import Progress, load_sweep, merge_sweeps, run_sweep
+from simnet.experiment.sweep.point import Outcome, run_tasks
+from simnet.experiment.sweep.running import tasks_of
+from simnet.experiment.sweep.store import Store
+from simnet.experiment.sweep.tables import means_of, write_sweep
+from simnet.scenario.sweep.load import Sweep, load_sweep_file
+from tests.experiment.examples import star_scenario
+
+SUMMARY = [column.name for column in COLUMNS["summary"]]
+
+
+def sweep_of(**keys: Any) -> Sweep:
+    scenario = star_scenario(4, jitter={"distribution": "lognormal", "sigma": 0.1}) | {"run": {"iterations": 1}}
+    return load_sweep_file({"scenario": scenario, **keys})
+
+
+GRID = {"training.workers": [1, 2, 3, 4], "training.overlap": [True, False]}
+
+
+def timeless(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.drop(columns="wall_time_s")
+
+
+def test_each_row_is_the_run_of_its_point(tmp_path):
+    sweep, store = sweep_of(grid=GRID), Store(tmp_path)
+    end = run_sweep(sweep, store)
+    assert (end.points, end.found, end.done, end.failed, end.left) == (8, 0, 8, 0, 0)
+    frame = write_sweep(sweep, store)
+    assert list(frame.columns) == [*GRID, "status", "error", *SUMMARY]
+    scenario = sweep.scenario.data
+    for number, point in enumerate(sweep.points):
+        alone = simnet.run(scenario, dict(point.values)).summary
+        row = frame.loc[[number], SUMMARY].reset_index(drop=True)
+        pd.testing.assert_frame_equal(timeless(row), timeless(alone))
+
+
+def test_what_is_there_is_not_run_again(tmp_path):
+    sweep, store = sweep_of(grid=GRID), Store(tmp_path)
+    run_sweep(sweep, store, shard=(1, 3))
+    end = run_sweep(sweep, store)
+    assert (end.found, end.done) == (3, 5)
+    assert run_sweep(sweep, store).done == 0
+
+
+def test_another_seed_is_another_point(tmp_path):
+    store = Store(tmp_path)
+    run_sweep(sweep_of(grid=GRID), store)
+    assert run_sweep(sweep_of(grid=GRID, set={"run.seed": 1}), store).done == 8
+
+
+def test_points_that_are_alike_are_run_once(tmp_path):
+    sweep, store = sweep_of(grid={"training.workers": [2, 2]}), Store(tmp_path)
+    assert run_sweep(sweep, store).done == 1
+    assert len(write_sweep(sweep, store)) == 2
+
+
+def test_a_point_that_fails_is_a_row_and_the_others_go_on(tmp_path):
+    """A star of 4 has no room for 5 workers; it is run again only when that is asked for."""
+    sweep, store = sweep_of(grid={"training.workers": [4, 5]}), Store(tmp_path)
+    assert run_sweep(sweep, store).failed == 1
+    frame = write_sweep(sweep, store)
+    assert frame["status"].tolist() == ["ok", "failed"]
+    assert "5 workers do not fit on the 4 ranks" in frame["error"][1]
+    assert frame["iteration_time_s"].isna().tolist() == [False, True]
+    assert run_sweep(sweep, store).left == 0
+    assert run_sweep(sweep, store, retry_failed=True).failed == 1
+    read = load_sweep(tmp_path)
+    pd.testing.assert_frame_equal(read, frame)
+
+
+def test_shards_together_are_the_whole(tmp_path):
+    sweep = sweep_of(grid=GRID)
+    run_sweep(sweep, Store(tmp_path / "whole"))
+    whole = write_sweep(sweep, Store(tmp_path / "whole"))
+    for number in (1, 2, 3):
+        store = Store(tmp_path / f"shard{number}")
+        run_sweep(sweep, store, shard=(number, 3))
+        write_sweep(sweep, store)
+    assert merge_sweeps([tmp_path / f"shard{number}" for number in (1, 2, 3)], tmp_path / "merged") == 8
+    pd.testing.assert_frame_equal(timeless(write_sweep(sweep, Store(tmp_path / "merged"))), timeless(whole))
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 8, 11])
+def test_each_point_is_in_one_shard(shards):
+    sweep = sweep_of(grid=GRID)
+    keys = [task.key for number in range(1, shards + 1) for task in tasks_of(sweep, (number, shards))]
+    assert sorted(keys) == sorted(task.key for task in tasks_of(sweep))
+
+
+class _Here(Executor):
+    """Runs what is submitted at once, in this thread."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def test_any_executor_will_do(tmp_path):
+    sweep = sweep_of(grid=GRID)
+    with ThreadPoolExecutor(1) as threads:
+        assert run_sweep(sweep, Store(tmp_path / "a"), executor=threads).done == 8
+    assert run_sweep(sweep, Store(tmp_path / "b"), executor=_Here()).done == 8
+    first, second = (timeless(write_sweep(sweep, Store(tmp_path / name))) for name in "ab")
+    pd.testing.assert_frame_equal(first, second)
+
+
+def test_progress_counts_up(tmp_path):
+    told: list[Progress] = []
+    run_sweep(sweep_of(grid=GRID), Store(tmp_path), tell=told.append)
+    assert [progress.done for progress in told] == list(range(1, 9))
+    assert [progress.left for progress in told] == list(range(7, -1, -1))
+    assert told[0].left_s == pytest.approx(7 * told[0].elapsed_s)
+
+
+def test_repeats_have_a_mean_and_an_interval(tmp_path):
+    """Three seeds: mean, and 4.303 s / sqrt(3), Student's t of two degrees of freedom."""
+    sweep, store = sweep_of(grid={"training.workers": [2, 4]}, repeat=3), Store(tmp_path)
+    run_sweep(sweep, store)
+    frame = write_sweep(sweep, store)
+    means = means_of(frame, sweep.parameters)
+    assert means["training.workers"].tolist() == [2, 4]
+    assert means["seeds"].tolist() == [3, 3]
+    for number, workers in enumerate((2, 4)):
+        times = frame.loc[frame["training.workers"] == workers, "iteration_time_s"]
+        assert means["iteration_time_s"][number] == pytest.approx(times.mean(), rel=1e-12)
+        half = 4.303 * times.std() / 3**0.5
+        assert means["iteration_time_s_ci95"][number] == pytest.approx(half, rel=1e-9)
+    assert (tmp_path / "means.csv").is_file()
+
+
+def test_a_baseline_is_the_same_point_with_its_values(tmp_path):
+    """Speed-up over one worker; efficiency is that over the workers."""
+    sweep, store = sweep_of(grid=GRID, baseline={"training.workers": 1}), Store(tmp_path)
+    run_sweep(sweep, store)
+    frame = write_sweep(sweep, store).set_index(list(GRID))
+    for workers, overlap in frame.index:
+        ratio = (
+            frame.loc[(workers, overlap), "throughput_samples_per_s"]
+            / frame.loc[(1, overlap), "throughput_samples_per_s"]
+        )
+        assert frame.loc[(workers, overlap), "baseline_speedup"] == pytest.approx(ratio)
+        assert frame.loc[(workers, overlap), "baseline_efficiency"] == pytest.approx(ratio / workers)
+
+
+def test_tables_of_points_are_kept_and_asked_for_later(tmp_path):
+    grid, store = {"training.workers": [2, 4]}, Store(tmp_path)
+    run_sweep(sweep_of(grid=grid), store)
+    sweep = sweep_of(grid=grid, keep=["links", "iterations"])
+    assert run_sweep(sweep, store).done == 2, "they had not been kept"
+    assert run_sweep(sweep, store).done == 0
+    found = store.get(tasks_of(sweep)[1].key, ("links", "iterations"))
+    assert found is not None
+    alone = simnet.run(sweep.scenario.data, {"training.workers": 4})
+    pd.testing.assert_frame_equal(found.tables["links"], alone.links)
+    pd.testing.assert_frame_equal(found.tables["iterations"], alone.iterations)
+
+
+# -- stores ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("torn", ["", "{", '{"key": 1}', "[]", "null"])
+def test_an_outcome_that_cannot_be_read_is_none(tmp_path, torn):
+    store = Store(tmp_path)
+    store.put(Outcome("ab12", ({"workers": 1},)))
+    assert store.get("ab12") is not None
+    (tmp_path / "points" / "ab" / "ab12.json").write_text(torn)
+    assert store.get("ab12") is None
+
+
+def test_numbers_come_back_to_the_last_bit(tmp_path):
+    row = {"a": 0.1 + 0.2, "b": float("inf"), "c": 5e-324, "d": 2**60, "e": "µ"}
+    store = Store(tmp_path)
+    store.put(Outcome("ab12", (row,)))
+    found = store.get("ab12")
+    assert found is not None
+    assert found.rows == (row,)
+
+
+def test_a_file_that_is_named_counts_by_what_is_in_it(tmp_path, monkeypatch):
+    """Another topology under the same name is another point."""
+    monkeypatch.chdir(tmp_path)
+    scenario = star_scenario(2) | {"topology": "t.json"}
+    text = simnet_topology(2)
+    Path("t.json").write_text(text)
+    before = tasks_of(load_sweep_file({"scenario": scenario}))[0].key
+    Path("t.json").write_text(text + "\n")
+    assert tasks_of(load_sweep_file({"scenario": scenario}))[0].key != before
+
+
+def simnet_topology(hosts: int) -> str:
+    """A star as node-link JSON."""
+    nodes = [{"id": f"h{n}", "kind": "host"} for n in range(hosts)] + [{"id": "s", "kind": "switch"}]
+    links = [
+        {"source": a, "target": b, "bandwidth": "10 Gbps", "latency": "1 us", "kind": "ethernet"}
+        for n in range(hosts)
+        for a, b in ((f"h{n}", "s"), ("s", f"h{n}"))
+    ]
+    return json.dumps({"directed": True, "multigraph": True, "graph": {}, "nodes": nodes, "links": links})
+
+
+# -- processes ---------------------------------------------------------------------------------------------------------
+
+_KILLER = """
+import sys
+from simnet.experiment.sweep import run_sweep
+from simnet.experiment.sweep.store import Store
+from simnet.experiment.sweep.tables import write_sweep
+from simnet.scenario.sweep.load import load_sweep_file
+if __name__ == "__main__":
+    sweep, store = load_sweep_file(sys.argv[1]), Store(__import__("pathlib").Path(sys.argv[2]))
+    run_sweep(sweep, store, processes=int(sys.argv[3]), tell=lambda p: print(p.done, flush=True))
+    write_sweep(sweep, store)
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_it_ends_as_if_nothing_had_been(tmp_path):
+    """kill -9 five times, then to the end: the same bytes but for wall times."""
+    (tmp_path / "sweep.yaml").write_text(
+        "scenario: resnet50_16gpu\nset: {run.iterations: 1}\n"
+        "grid: {protocol: [tcp, rdma], training.workers: [1, 2, 4, 8, 16], training.overlap: [true, false]}\n"
+    )
+    (tmp_path / "run.py").write_text(_KILLER)
+
+    def command(folder: str) -> list[str]:
+        return [sys.executable, str(tmp_path / "run.py"), str(tmp_path / "sweep.yaml"), str(tmp_path / folder), "2"]
+
+    subprocess.run(command("whole"), check=True, capture_output=True)
+    for number in range(5):
+        with subprocess.Popen(command("killed"), stdout=subprocess.PIPE, start_new_session=True) as process:
+            assert process.stdout is not None
+            for _ in range(number % 3 + 1):
+                process.stdout.readline()
+            time.sleep(0.01 * number)
+            os.killpg(process.pid, signal.SIGKILL)
+    subprocess.run(command("killed"), check=True, capture_output=True)
+    whole, killed = (timeless(load_sweep(tmp_path / name)) for name in ("whole", "killed"))
+    pd.testing.assert_frame_equal(whole, killed, check_exact=True)
+
+
+def _die_at(tasks: Any) -> list[Outcome]:
+    """Run points in a process that is killed by one of them."""
+    if any("overlap" in str(override.path) and override.document.data is False for override in tasks[0].overrides):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run_tasks(tasks)
+
+
+@pytest.mark.slow
+def test_a_point_that_kills_its_process_fails_and_the_others_do_not(tmp_path, monkeypatch):
+    monkeypatch.setattr("simnet.experiment.sweep.running.run_tasks", _die_at)
+    sweep, store = sweep_of(grid={"training.workers": [1, 2], "training.overlap": [True, False]}), Store(tmp_path)
+    end = run_sweep(sweep, store, processes=2)
+    frame = write_sweep(sweep, store)
+    assert (end.done, end.failed) == (2, 2)
+    assert frame["status"].tolist() == ["ok", "failed"] * 2
+    assert frame["error"][1].startswith("its process was killed")
