@@ -17,6 +17,7 @@ from simnet.protocols.congestion.dcqcn_parameters import PAPER, VENDOR
 from simnet.scenario import scenario_keys, topology_from_text
 from simnet.scenario.job_models import SyncSpec
 from simnet.scenario.scheduling import ORDERS, FusionSpec
+from simnet.scenario.sweep.models import SampleSpec, SweepSpec
 from simnet.shipped import shipped_folder
 from simnet.topology import GENERATORS, summary_lines
 from simnet.training.communication.architectures import ARCHITECTURES
@@ -111,6 +112,16 @@ def _keys() -> str:
         sections.setdefault(section, []).append([f"`{parts[-1]}`", default, key.description])
     head = ["key", "default", "meaning"]
     return "\n\n".join(f"### Keys of {section}\n\n{_table(head, rows)}" for section, rows in sections.items())
+
+
+def _sweep_keys() -> str:
+    """Return the keys of a sweep file."""
+    rows = []
+    for section, model in (("", SweepSpec), ("sample.", SampleSpec)):
+        for name, field in model.model_fields.items():
+            default = "required" if field.is_required() else f"`{field.default}`" if field.default is not None else ""
+            rows.append([f"`{section}{name}`", default, str(field.description)])
+    return _table(["key", "default", "meaning"], rows)
 
 
 def _plain(value: object) -> str:
@@ -306,6 +317,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "columns of a collective": lambda: columns_as_markdown("collective_sizes"),
     "names": _names,
     "keys": _keys,
+    "sweep keys": _sweep_keys,
     "protocols": _protocols,
     "protocol fields": _fields,
     "dcqcn": _dcqcn,

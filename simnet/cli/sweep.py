@@ -200,7 +200,7 @@ def _shown_progress(quiet: bool) -> Iterator[Callable[[Progress], None]]:
 
         def line(progress: Progress) -> None:
             nonlocal last_s
-            if time.perf_counter() - last_s >= _TELL_EVERY_S or progress.left == 0:
+            if time.perf_counter() - last_s >= _TELL_EVERY_S and progress.left:
                 last_s = time.perf_counter()
                 _tell(_words(progress))
 
@@ -234,7 +234,7 @@ def _words(progress: Progress) -> str:
     finished = progress.found + progress.done + progress.failed
     said = f"{finished} of {progress.points} points, {progress.failed} failed"
     left_s = progress.left_s
-    return f"{said}, about {format_duration(float(f'{left_s:.2g}'))} left" if left_s and progress.left else said
+    return f"{said}, about {format_duration(float(f'{left_s:.2g}'))} left" if left_s else said
 
 
 def _tell(line: str) -> None:
