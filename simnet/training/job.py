@@ -23,12 +23,11 @@ from simnet.training.communication.exchanges import lay_out_alone, lay_out_excha
 from simnet.training.communication.staleness import Clocks
 from simnet.training.computing.compute import (
     ComputeTimes,
-    SlowedStretches,
-    Stretches,
     compute_times,
     ratio,
     ready_times_s,
 )
+from simnet.training.computing.slowdowns import HostSlowdowns, Slowdowns
 from simnet.training.computing.split import StagePart, split_job
 from simnet.training.computing.step import SplitStep, StepParts, begin_steps
 from simnet.training.course import Course, InStep, InTotal
@@ -172,17 +171,17 @@ def start_job(
         compute = compute_times(settings, whole.plan, run.seed)
         fastest_samples_per_s = compute.fastest_samples_per_s
     else:
-        stretches = Stretches(settings, run.seed)
+        slowdowns = Slowdowns(settings, run.seed)
         parts = split_job(settings, fabric.network.compiled, nodes)
         for part in parts.stages:
             members = [grid.rank_of(part.stage, replica, part.inner) for replica in range(grid.data)]
             groups[part.stage, part.inner] = start.group(part.model, np.array(members))
         step_parts = parts.step(_plans(groups, parts.stages))
         for replica in range(grid.data):
-            steps[replica] = start.step(step_parts, replica, stretches, lasts_s)
+            steps[replica] = start.step(step_parts, replica, slowdowns, lasts_s)
 
         def fastest_samples_per_s(iterations: Sequence[int]) -> float:  # noqa: ARG001
-            return ratio(settings.workload.batch_size, parts.alone_s * float(stretches.slowness.min()))
+            return ratio(settings.workload.batch_size, parts.alone_s * float(slowdowns.slowness.min()))
 
     readers = np.array([rank for rank in range(training.workers) if _reads(settings, rank)])
     loader = start.loader(readers) if settings.dataset is not None else None
@@ -354,7 +353,7 @@ class _Start:
         return InStepCheckpoints(self.env, settings, store, state, counts, len(self.nodes))
 
     def step(
-        self, parts: StepParts, replica: int, stretches: Stretches, lasts_s: Sequence[Callable[[float, float], float]]
+        self, parts: StepParts, replica: int, slowdowns: Slowdowns, lasts_s: Sequence[Callable[[float, float], float]]
     ) -> SplitStep:
         """Let the workers of a replica do their steps together."""
         grid = self.settings.training.grid
@@ -364,8 +363,8 @@ class _Start:
         if any(lasts_s[member] is not as_usual for member in members.tolist()):
             usual_s = np.zeros(len(self.nodes))
             usual_s[members] = parts.compute_s
-            stretches = SlowedStretches(self.settings, self.run.seed, self.env, usual_s, lasts_s)
-        step = SplitStep(parts, members, stretches)
+            slowdowns = HostSlowdowns(self.settings, self.run.seed, self.env, usual_s, lasts_s)
+        step = SplitStep(parts, members, slowdowns)
         begin_steps(
             self.env,
             self.fabric,
@@ -376,7 +375,7 @@ class _Start:
             self.nodes,
             members,
             self.sent,
-            varies=stretches.varies,
+            varies=slowdowns.varies,
             joins_late=grid.shared_memory == 1,
         )
         return step
