@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simnet.training.communication.architectures import server_of_each
+from simnet.training.group import Group
 from simnet.training.memory import state_bytes
 from simnet.training.recovery.state import Holder, Share, State
 from simnet.training.settings import JobSettings
-
-if TYPE_CHECKING:
-    from simnet.training.job import Group
 
 __all__ = ["lay_out_state"]
 
