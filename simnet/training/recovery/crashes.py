@@ -15,6 +15,7 @@ import simpy
 
 from simnet.engine.alarm import NORMAL, Tick, only_ticks
 from simnet.engine.recorder import Recorder
+from simnet.engine.waits import Waits
 from simnet.errors import StalledError
 from simnet.fabric.interface import Fabric
 from simnet.training.communication.asynchronous import OwnCommunicator
@@ -28,8 +29,6 @@ from simnet.training.recovery.state import Holder, Move, State, played
 from simnet.training.worker import Worker, work
 
 __all__ = ["AloneSupervisor", "Crew", "InStepSupervisor", "Supervisor"]
-
-Waits = Generator[simpy.Event, object, None]
 
 
 @dataclass(frozen=True, eq=False)
