@@ -40,7 +40,17 @@ from simnet.traffic import (
 )
 from simnet.training.communication.settings import Architecture
 
-__all__ = ["ARCHITECTURES", "EACH_BY_ITSELF", "Alone", "Arrangement", "Way", "arrange", "most_messages_at_once"]
+__all__ = [
+    "ARCHITECTURES",
+    "EACH_BY_ITSELF",
+    "Alone",
+    "Arrangement",
+    "Way",
+    "arrange",
+    "most_messages_at_once",
+    "other_collective",
+    "server_of_each",
+]
 
 MakeSchedule = Callable[..., Schedule]
 """``(elements, element_bytes, *, divisible) -> Schedule``: that of one bucket."""
