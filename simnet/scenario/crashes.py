@@ -117,10 +117,10 @@ def _job(name: str | None, jobs: Sequence[PlacedJob]) -> int:
 
 def _servers(job: JobSettings, where: str) -> int:
     architecture = job.training.architecture
-    if architecture.name != "parameter_server":
+    if not architecture.servers:
         message = f"server_crash stands beside architecture {architecture.name}{where}"
         raise InputError(Problem(message, "architecture: parameter_server is wanted", ("server",)))
-    return int(architecture.options.get("servers", 1))
+    return architecture.servers
 
 
 def _replica(

@@ -200,7 +200,7 @@ def _supervise(
     if whole is not None and whole.own:
         assert not isinstance(checkpoints, InStepCheckpoints)
         return AloneSupervisor(crew, settings.crashes, own=whole.own, peers=whole.peers, checkpoints=checkpoints)
-    has_servers = settings.training.architecture.name == "parameter_server"
+    has_servers = settings.training.architecture.servers > 0
     communicators = [(group.communicator, has_servers) for group in groups.values() if group.communicator is not None]
     communicators += [(step.communicator, False) for step in steps.values()]
     assert not isinstance(checkpoints, AloneCheckpoints)

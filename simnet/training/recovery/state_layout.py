@@ -32,7 +32,7 @@ def lay_out_state(settings: JobSettings, nodes: NDArray[np.int64], groups: Mappi
         Those that exchange gradients, by stage and place in it.
     """
     training = settings.training
-    has_servers = training.architecture.name == "parameter_server"
+    has_servers = training.architecture.servers > 0
     parameters, optimizer = state_bytes(settings)
     checkpoint = training.checkpoint
     whole = parameters + optimizer
@@ -80,10 +80,10 @@ def _differ(settings: JobSettings) -> bool:
 
 def _of_servers(group: Group, settings: JobSettings) -> Iterator[float]:
     """Yield which part of a group's parameters each server holds."""
-    options = settings.training.architecture.options
-    servers = int(options.get("servers", 1))
+    architecture = settings.training.architecture
+    servers = architecture.servers
     elements = [bucket.elements for bucket in group.buckets]
-    only = server_of_each(elements, servers, str(options.get("shards", "even")))
+    only = server_of_each(elements, servers, str(architecture.options.get("shards", "even")))
     held = np.zeros(servers)
     for size, server in zip(elements, only, strict=True):
         held[slice(None) if server is None else server] += size / servers if server is None else size
