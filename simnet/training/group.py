@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from simnet.engine.recorder import Recorder
 from simnet.fabric.interface import Fabric
-from simnet.training.communication.architectures import Arrangement, arrange
+from simnet.training.communication.architectures import arrange
+from simnet.training.communication.arrangement import Arrangement
 from simnet.training.communication.asynchronous import OwnCommunicator
 from simnet.training.communication.buckets import Bucket, cut_buckets, make_buckets, merge_buckets
 from simnet.training.communication.communicator import Communicator, Exchange

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from simnet.training.communication.architectures import server_of_each
+from simnet.training.communication.servers import server_of_each
 from simnet.training.group import Group
 from simnet.training.memory import state_bytes
 from simnet.training.recovery.state import Holder, Share, State
