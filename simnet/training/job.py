@@ -23,10 +23,12 @@ from simnet.training.layout import lay_out_workers
 from simnet.training.loader import Loader
 from simnet.training.plan import Plan
 from simnet.training.records import Sent
+from simnet.training.recovery.alone import AloneSupervisor
 from simnet.training.recovery.checkpoints import AloneCheckpoints, Checkpoints, InStepCheckpoints
-from simnet.training.recovery.crashes import AloneSupervisor, Crew, InStepSupervisor
+from simnet.training.recovery.in_step import InStepSupervisor
 from simnet.training.recovery.state import State, Store
 from simnet.training.recovery.state_layout import lay_out_state
+from simnet.training.recovery.supervisor import Crew
 from simnet.training.settings import JobSettings, RunSettings
 from simnet.training.worker import Worker, as_usual, work
 from simnet.workload import DataflowWorkload
