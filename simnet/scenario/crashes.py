@@ -9,7 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from simnet.errors import InputError, Problem, attempt, nearest
+from simnet.errors import InputError, Problem, attempt, nearest, under
 from simnet.scenario.fault_models import FaultSpec
 from simnet.scenario.fields import hint_at
 from simnet.scenario.jobs import PlacedJob
@@ -66,10 +66,8 @@ def build_crashes(specs: Sequence[FaultSpec], topology: Topology, jobs: Sequence
 def _build_at(
     number: int, spec: FaultSpec, topology: Topology, jobs: Sequence[PlacedJob], before: Sequence[Crash]
 ) -> JobCrash:
-    try:
+    with under(number, spec.name):
         return _build(spec, topology, jobs, before)
-    except InputError as error:
-        raise InputError(problem.under(number, spec.name) for problem in error.problems) from None
 
 
 def _build(spec: FaultSpec, topology: Topology, jobs: Sequence[PlacedJob], before: Sequence[Crash]) -> JobCrash:
