@@ -49,8 +49,8 @@ class InStepSupervisor(Supervisor):
         for rows in own:
             # Of those who have begun again the first measured iteration, what they did before has no row.
             begun_s = min(rows[0].start_s, self.measured_s)
-            whole_s = rows[-1].start_s + rows[-1].duration_s - begun_s
-            found += max(whole_s - sum(row.duration_s for row in rows), 0.0)
+            whole_s = rows[-1].start_s + rows[-1].iteration_time_s - begun_s
+            found += max(whole_s - sum(row.iteration_time_s for row in rows), 0.0)
         return found / float(course.count.sum())
 
     def _crash(self, crash: Crash) -> None:

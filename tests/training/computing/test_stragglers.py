@@ -108,7 +108,7 @@ def test_accumulation_sends_gradients_once_for_all_passes(overlap):
         job, rows, _, _ = run_job(workload([1000, 2000, 3000]), training, latency_s=0.0)
         assert job.settings.samples_per_iteration == 4 * 8 * passes
         sent.append(job.sent.payload_bytes.sum())
-        assert [row.compute_s for row in rows] == pytest.approx([0.03 * passes] * len(rows), rel=1e-12)
+        assert [row.compute_time_s for row in rows] == pytest.approx([0.03 * passes] * len(rows), rel=1e-12)
         spans.append(iteration_s(rows[0]))
     assert sent[0] == sent[1]
     assert spans[1] - spans[0] == pytest.approx(0.09, rel=1e-9)
