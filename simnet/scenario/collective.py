@@ -9,31 +9,25 @@ from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 
 from simnet.errors import InputError, Problem, attempt
 from simnet.protocols import FlowProtocol
 from simnet.scenario.algorithm_options import (
     MOST_WORKERS,
     ChainSpec,
-    DoubleTreeSpec,
-    HierarchicalSpec,
-    MeshSpec,
     NoOptions,
-    RingSpec,
     RootedTreeSpec,
-    StarSpec,
-    TorusSpec,
-    TreeSpec,
     fitted,
     misfits,
 )
 from simnet.scenario.build import build_protocol, build_topology
 from simnet.scenario.document import Document, python_document
 from simnet.scenario.fields import Whole, Word
+from simnet.scenario.job_models import ArchitectureSpec
 from simnet.scenario.overrides import Override, apply_overrides
 from simnet.scenario.protocol_models import ProtocolSpec
-from simnet.scenario.sections import Choice, Section, problems_of
+from simnet.scenario.sections import Choice, Section, problems_of, section_of
 from simnet.scenario.sizes import parse_sizes
 from simnet.scenario.topology_models import TopologySpec
 from simnet.scenario.yaml_document import parse_yaml
@@ -81,19 +75,8 @@ class CollectiveSettings:
     seed: int = 0
 
 
-_OPTIONS: Mapping[tuple[str, str], type[Section]] = {
-    ("all_reduce", "ring"): RingSpec,
-    ("all_reduce", "star"): StarSpec,
-    ("all_reduce", "tree"): TreeSpec,
-    ("all_reduce", "double_tree"): DoubleTreeSpec,
-    ("all_reduce", "mesh"): MeshSpec,
-    ("all_reduce", "hierarchical"): HierarchicalSpec,
-    ("all_reduce", "torus"): TorusSpec,
-    ("broadcast", "tree"): RootedTreeSpec,
-    ("broadcast", "chain"): ChainSpec,
-    ("reduce", "tree"): RootedTreeSpec,
-    ("reduce", "chain"): ChainSpec,
-}
+_OPTIONS: Mapping[str, type[Section]] = {"tree": RootedTreeSpec, "chain": ChainSpec}
+"""Options of the algorithms of broadcast and reduce; those of all-reduce are of the architecture of the name."""
 
 
 def load_collective(
@@ -213,10 +196,16 @@ def _usual(collective: str) -> str:
 
 def _algorithm_model(collective: str) -> type[Choice]:
     fields: dict[str, Any] = {
-        name: (_OPTIONS.get((collective, name), NoOptions) | None, Field(None, description="Its options."))
+        name: (_options_of(collective, name) | None, Field(None, description="Its options."))
         for name in COLLECTIVES[collective].algorithms
     }
     return create_model("AlgorithmSpec", __base__=Choice, __module__=__name__, **fields)
+
+
+def _options_of(collective: str, algorithm: str) -> type[BaseModel]:
+    if collective == "all_reduce":
+        return section_of(ArchitectureSpec, (algorithm,)) or NoOptions
+    return _OPTIONS.get(algorithm, NoOptions)
 
 
 def _rank_problems(
