@@ -12,7 +12,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -27,6 +28,7 @@ __all__ = [
     "StalledError",
     "attempt",
     "nearest",
+    "under",
 ]
 
 _Made = TypeVar("_Made")
@@ -122,6 +124,15 @@ def attempt(problems: list[Problem], make: Callable[[], _Made]) -> _Made | None:
     except InputError as error:
         problems.extend(error.problems)
         return None
+
+
+@contextmanager
+def under(*prefix: str | int) -> Iterator[None]:
+    """Have the problems of what is raised inside seen from a document that holds this one below `prefix`."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(problem.under(*prefix) for problem in error.problems) from None
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

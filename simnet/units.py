@@ -34,7 +34,6 @@ __all__ = [
     "MICROSECOND",
     "MILLISECOND",
     "NANOSECOND",
-    "TERA",
     "UnitError",
     "format_bandwidth",
     "format_duration",
@@ -55,7 +54,6 @@ NANOSECOND = 1e-9  # seconds
 MICROSECOND = 1e-6  # seconds
 MILLISECOND = 1e-3  # seconds
 GIGA = 1e9
-TERA = 1e12
 
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", re.DOTALL)
 _LONGEST = 60  # characters; no quantity that somebody means is longer

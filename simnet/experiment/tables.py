@@ -73,18 +73,7 @@ def ordered(table: str, frame: pd.DataFrame) -> pd.DataFrame:
 
 def iterations_table(rows: Sequence[IterationRow], course: Course) -> pd.DataFrame:
     """Return one row an iteration and worker of a job; the warm-up has numbers below 0."""
-    frame = pd.DataFrame(rows, columns=list(IterationRow._fields)).rename(
-        columns={
-            "compute_s": "compute_time_s",
-            "exposed_communication_s": "exposed_communication_time_s",
-            "waiting_s": "waiting_time_s",
-            "input_s": "input_time_s",
-            "checkpoint_s": "checkpoint_time_s",
-            "communication_s": "communication_time_s",
-            "staleness": "staleness_updates",
-            "ahead": "ahead_iterations",
-        }
-    )
+    frame = pd.DataFrame(rows, columns=list(IterationRow._fields))
     frame["iteration"] -= course.first[frame["rank"].to_numpy(dtype=np.int64)]
     frame["iteration_time_s"] = iteration_time(frame)
     return ordered("iterations", frame.sort_values(["iteration", "rank"], ignore_index=True))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from simnet.errors import InputError, Problem
+from simnet.errors import InputError, Problem, under
 from simnet.fabric.packet.settings import PacketSettings
 from simnet.protocols import FIELDS, FlowProtocol, resolve
 from simnet.scenario.document import Document
@@ -57,10 +57,8 @@ def build_topology(spec: TopologySpec, folder: Path | None = None) -> Topology:
     if generator:
         return _generated(generator, spec, generator)
     assert spec.file is not None
-    try:
+    with under("file"):
         path = _topology_file(spec.file, folder)
-    except InputError as error:
-        raise InputError(problem.under("file") for problem in error.problems) from None
     return load_topology(path, spec)
 
 
@@ -120,10 +118,8 @@ def topology_from_text(text: str, option: str = "SPEC") -> Topology:
         spec = TopologySpec.model_validate(document.data)
     except ValidationError as error:
         raise InputError(problems_of(document, TopologySpec, error)) from None
-    try:
+    with document.placing():
         return build_topology(spec)
-    except InputError as error:
-        raise InputError(document.at((), problem) for problem in error.problems) from None
 
 
 def _from_yaml(document: Document, name: str) -> Topology:
@@ -132,17 +128,13 @@ def _from_yaml(document: Document, name: str) -> Topology:
     except ValidationError as error:
         raise InputError([*document.problems, *problems_of(document, GeneratorSpec, error)]) from None
     document.checked()
-    try:
+    with document.placing():
         return _generated(spec.name, spec, name)
-    except InputError as error:
-        raise InputError(document.at((), problem) for problem in error.problems) from None
 
 
 def _generated(generator: str, spec: TopologySpec | GeneratorSpec, name: str) -> Topology:
-    try:
+    with under(generator):
         return generate(generator, getattr(spec, generator), name)
-    except InputError as error:
-        raise InputError(problem.under(generator) for problem in error.problems) from None
 
 
 def build_protocol(spec: ProtocolSpec, link_kinds: Iterable[str] = ()) -> FlowProtocol:

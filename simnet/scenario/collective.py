@@ -9,31 +9,25 @@ from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 
-from simnet.errors import InputError, KeyPath, Problem
+from simnet.errors import InputError, Problem, attempt
 from simnet.protocols import FlowProtocol
 from simnet.scenario.algorithm_options import (
     MOST_WORKERS,
     ChainSpec,
-    DoubleTreeSpec,
-    HierarchicalSpec,
-    MeshSpec,
     NoOptions,
-    RingSpec,
     RootedTreeSpec,
-    StarSpec,
-    TorusSpec,
-    TreeSpec,
     fitted,
     misfits,
 )
 from simnet.scenario.build import build_protocol, build_topology
 from simnet.scenario.document import Document, python_document
 from simnet.scenario.fields import Whole, Word
+from simnet.scenario.job_models import ArchitectureSpec
 from simnet.scenario.overrides import Override, apply_overrides
 from simnet.scenario.protocol_models import ProtocolSpec
-from simnet.scenario.sections import Choice, Section, problems_of
+from simnet.scenario.sections import Choice, Section, problems_of, section_of
 from simnet.scenario.sizes import parse_sizes
 from simnet.scenario.topology_models import TopologySpec
 from simnet.scenario.yaml_document import parse_yaml
@@ -81,19 +75,8 @@ class CollectiveSettings:
     seed: int = 0
 
 
-_OPTIONS: Mapping[tuple[str, str], type[Section]] = {
-    ("all_reduce", "ring"): RingSpec,
-    ("all_reduce", "star"): StarSpec,
-    ("all_reduce", "tree"): TreeSpec,
-    ("all_reduce", "double_tree"): DoubleTreeSpec,
-    ("all_reduce", "mesh"): MeshSpec,
-    ("all_reduce", "hierarchical"): HierarchicalSpec,
-    ("all_reduce", "torus"): TorusSpec,
-    ("broadcast", "tree"): RootedTreeSpec,
-    ("broadcast", "chain"): ChainSpec,
-    ("reduce", "tree"): RootedTreeSpec,
-    ("reduce", "chain"): ChainSpec,
-}
+_OPTIONS: Mapping[str, type[Section]] = {"tree": RootedTreeSpec, "chain": ChainSpec}
+"""Options of the algorithms of broadcast and reduce; those of all-reduce are of the architecture of the name."""
 
 
 def load_collective(
@@ -143,7 +126,7 @@ def load_collective(
     given = {"collective": collective, "topology": topology, "protocol": protocol, "dtype": dtype, "seed": seed}
     given |= {key: value for key, value in (("algorithm", algorithm), ("ranks", ranks)) if value is not None}
     problems: list[Problem] = []
-    overrides = [_attempt(problems, partial(_override, key, value, source(key))) for key, value in given.items()]
+    overrides = [attempt(problems, partial(_override, key, value, source(key))) for key, value in given.items()]
     document = apply_overrides(Document({}, ""), [override for override in overrides if override is not None])
     problems += document.problems
 
@@ -151,13 +134,18 @@ def load_collective(
         """Return one parameter, validated; None where it is wrong or could not even be read."""
         if key not in document.data:
             return None
-        return _attempt(problems, lambda: _validated(document, key, annotation, model))
+        return attempt(problems, lambda: _validated(document, key, annotation, model))
+
+    def placed(key: str, build: Callable[[], _Built]) -> _Built:
+        """Return what is built of a parameter; what is wrong with it has its place."""
+        with document.placing(key):
+            return build()
 
     name = part("collective", Annotated[str, Word(tuple(COLLECTIVES))])
     topology_spec = part("topology", TopologySpec, TopologySpec)
     protocol_spec = part("protocol", ProtocolSpec, ProtocolSpec)
     count = part("ranks", Annotated[int, Whole(1, MOST_WORKERS)])
-    sizes_bytes = _attempt(problems, lambda: parse_sizes(sizes, source("sizes")))
+    sizes_bytes = attempt(problems, lambda: parse_sizes(sizes, source("sizes")))
     element = part("dtype", Annotated[str, Word(tuple(DTYPE_BYTES))])
     drawn = part("seed", Annotated[int, Whole(0, 2**53)])
     way = None
@@ -168,10 +156,10 @@ def load_collective(
     cluster: Topology | None = None
     transport: FlowProtocol | None = None
     if topology_spec is not None:
-        cluster = _attempt(problems, lambda: build_topology(topology_spec), document, ("topology",))
+        cluster = attempt(problems, lambda: placed("topology", lambda: build_topology(topology_spec)))
     if protocol_spec is not None:
         kinds = cluster.compiled.link_kind if cluster is not None else ()
-        transport = _attempt(problems, lambda: build_protocol(protocol_spec, kinds), document, ("protocol",))
+        transport = attempt(problems, lambda: placed("protocol", lambda: build_protocol(protocol_spec, kinds)))
     if cluster is not None and (count is not None or "ranks" not in given):
         problems += _rank_problems(document, cluster, count, way)
     if problems or way is None or cluster is None or transport is None or sizes_bytes is None:
@@ -187,20 +175,6 @@ def load_collective(
         dtype=element,
         seed=drawn,
     )
-
-
-def _attempt(
-    problems: list[Problem],
-    build: Callable[[], _Built],
-    document: Document | None = None,
-    path: KeyPath = (),
-) -> _Built | None:
-    """Build something; add what is wrong, with its place in a document, to the problems."""
-    try:
-        return build()
-    except InputError as error:
-        problems.extend(document.at(path, problem) if document else problem for problem in error.problems)
-        return None
 
 
 def _override(key: str, value: object, source: str) -> Override:
@@ -222,10 +196,16 @@ def _usual(collective: str) -> str:
 
 def _algorithm_model(collective: str) -> type[Choice]:
     fields: dict[str, Any] = {
-        name: (_OPTIONS.get((collective, name), NoOptions) | None, Field(None, description="Its options."))
+        name: (_options_of(collective, name) | None, Field(None, description="Its options."))
         for name in COLLECTIVES[collective].algorithms
     }
     return create_model("AlgorithmSpec", __base__=Choice, __module__=__name__, **fields)
+
+
+def _options_of(collective: str, algorithm: str) -> type[BaseModel]:
+    if collective == "all_reduce":
+        return section_of(ArchitectureSpec, (algorithm,)) or NoOptions
+    return _OPTIONS.get(algorithm, NoOptions)
 
 
 def _rank_problems(

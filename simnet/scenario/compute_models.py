@@ -10,7 +10,7 @@ from simnet.scenario.algorithm_options import MOST_WORKERS
 from simnet.scenario.fields import Quantity, Real, Text, Whole
 from simnet.scenario.sections import Choice, Section
 
-__all__ = ["GroupSpec", "MemoryHierarchySpec", "PatternSpec", "StragglerSpec", "TargetSpec"]
+__all__ = ["LARGEST_BATCH", "GroupSpec", "MemoryHierarchySpec", "PatternSpec", "StragglerSpec", "TargetSpec"]
 
 LARGEST_BATCH = 1_000_000_000
 _Factor = Annotated[float, Real(minimum=1.0, maximum=1e6)]

@@ -9,7 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from simnet.errors import InputError, Problem, attempt, nearest
+from simnet.errors import InputError, Problem, attempt, nearest, under
 from simnet.scenario.fault_models import FaultSpec
 from simnet.scenario.fields import hint_at
 from simnet.scenario.jobs import PlacedJob
@@ -66,10 +66,8 @@ def build_crashes(specs: Sequence[FaultSpec], topology: Topology, jobs: Sequence
 def _build_at(
     number: int, spec: FaultSpec, topology: Topology, jobs: Sequence[PlacedJob], before: Sequence[Crash]
 ) -> JobCrash:
-    try:
+    with under(number, spec.name):
         return _build(spec, topology, jobs, before)
-    except InputError as error:
-        raise InputError(problem.under(number, spec.name) for problem in error.problems) from None
 
 
 def _build(spec: FaultSpec, topology: Topology, jobs: Sequence[PlacedJob], before: Sequence[Crash]) -> JobCrash:
@@ -117,10 +115,10 @@ def _job(name: str | None, jobs: Sequence[PlacedJob]) -> int:
 
 def _servers(job: JobSettings, where: str) -> int:
     architecture = job.training.architecture
-    if architecture.name != "parameter_server":
+    if not architecture.servers:
         message = f"server_crash stands beside architecture {architecture.name}{where}"
         raise InputError(Problem(message, "architecture: parameter_server is wanted", ("server",)))
-    return int(architecture.options.get("servers", 1))
+    return architecture.servers
 
 
 def _replica(

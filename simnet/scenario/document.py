@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,14 @@ class Document:
             return problem
         at_key = problem.message.startswith("unknown key")
         return self.problem((*path, *problem.path), problem.message, problem.hint, at_key=at_key)
+
+    @contextmanager
+    def placing(self, *path: str | int) -> Iterator[None]:
+        """Give the problems of what is raised inside their places; their paths are counted from `path` on."""
+        try:
+            yield
+        except InputError as error:
+            raise InputError(self.at(path, problem) for problem in error.problems) from None
 
     def checked(self) -> Document:
         """Return the document itself, or raise `InputError` when it has problems."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from simnet.errors import InputError, Problem, attempt
+from simnet.errors import InputError, Problem, attempt, under
 from simnet.fabric.faults import HostSlow, LinkFault, NetworkFault
 from simnet.fabric.network import INSIDE_KINDS
 from simnet.scenario.fault_models import FaultSpec
@@ -39,10 +39,8 @@ def build_faults(specs: Sequence[FaultSpec], topology: Topology) -> dict[int, Ne
 
 
 def _build(number: int, spec: FaultSpec, compiled: CompiledTopology) -> NetworkFault:
-    try:
+    with under(number, spec.name):
         return _KINDS[spec.name](spec.name, spec.options, compiled)
-    except InputError as error:
-        raise InputError(problem.under(number, spec.name) for problem in error.problems) from None
 
 
 def _times(options: Any) -> dict[str, float]:

@@ -19,7 +19,20 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from simnet import units
 from simnet.units import UnitError
 
-__all__ = ["Flag", "Name", "Quantity", "Real", "Text", "Whole", "Word", "core_schema_of", "hint_at", "refuse", "shown"]
+__all__ = [
+    "LARGEST_WHOLE",
+    "Flag",
+    "Name",
+    "Quantity",
+    "Real",
+    "Text",
+    "Whole",
+    "Word",
+    "core_schema_of",
+    "hint_at",
+    "refuse",
+    "shown",
+]
 
 REFUSED = "simnet"
 """The type of every error that these markers raise."""

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from simnet.errors import InputError, KeyPath, Problem, attempt
+from simnet.errors import InputError, KeyPath, Problem, attempt, under
 from simnet.scenario.compute import with_other_times
 from simnet.scenario.fields import shown
 from simnet.scenario.job_models import WorkloadSpec
@@ -227,7 +227,5 @@ def load_dataflow(path: Path) -> DataflowGraph:
 
 
 def _find(name: str, folder: Path | None, key: str) -> Path:
-    try:
+    with under(key):
         return find_file(name, folder)
-    except InputError as error:
-        raise InputError(problem.under(key) for problem in error.problems) from None

@@ -16,6 +16,7 @@ from simnet.units import parse_bandwidth, parse_duration
 __all__ = [
     "DEFAULT_BANDWIDTH_BYTES_PER_S",
     "DEFAULT_LATENCY_S",
+    "INTRA_HOST",
     "PLAIN_HOST",
     "Cable",
     "Checks",

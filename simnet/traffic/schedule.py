@@ -29,15 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from simnet.traffic.lattice import firings_below
 
-__all__ = [
-    "Dependencies",
-    "Kind",
-    "Operations",
-    "Partition",
-    "Schedule",
-    "ScheduleBuilder",
-    "Until",
-]
+__all__ = ["Dependencies", "Integers", "Kind", "Operations", "Partition", "Schedule", "ScheduleBuilder", "Until"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
 from simnet.engine.random_streams import random_stream
+from simnet.engine.waits import Waits
 from simnet.fabric.interface import Fabric
 from simnet.fabric.play import Play
 from simnet.topology import CompiledTopology
@@ -55,9 +55,7 @@ def flow_sizes(settings: BackgroundSettings, count: int, stream: np.random.Gener
     raise ValueError(f"unknown distribution {settings.sizes!r}")
 
 
-def _flows(
-    env: simpy.Environment, fabric: Fabric, settings: BackgroundSettings, seed: int
-) -> Generator[simpy.Event, object, None]:
+def _flows(env: simpy.Environment, fabric: Fabric, settings: BackgroundSettings, seed: int) -> Waits:
     compiled = fabric.network.compiled
     hosts, rates = _ways_out(compiled)
     if len(hosts) < 2:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from simnet.fabric.bounds import Bound
 from simnet.fabric.interface import Fabric
 from simnet.training.computing.compute import ComputeTimes
-from simnet.training.job import Group, Job
+from simnet.training.group import Group
+from simnet.training.job import Job
 from simnet.training.plan import Plan
 
 __all__ = ["bound_iteration_s"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,73 +13,27 @@ from numpy.typing import NDArray
 from simnet.engine.recorder import Recorder
 from simnet.fabric.faults import HostSlow, busy_until_s
 from simnet.fabric.interface import Fabric
-from simnet.training.communication.architectures import Arrangement, arrange
-from simnet.training.communication.asynchronous import OwnCommunicator
-from simnet.training.communication.buckets import Bucket, cut_buckets, make_buckets, merge_buckets
-from simnet.training.communication.communicator import Communicator, Exchange
-from simnet.training.communication.compression import compressed
-from simnet.training.communication.exchanges import lay_out_alone, lay_out_exchanges, lay_out_fusion, measure_exchange
-from simnet.training.communication.staleness import Clocks
-from simnet.training.computing.compute import (
-    ComputeTimes,
-    SlowedStretches,
-    Stretches,
-    compute_times,
-    ratio,
-    ready_times_s,
-)
+from simnet.training.computing.compute import ComputeTimes, compute_times, ratio
+from simnet.training.computing.slowdowns import HostSlowdowns, Slowdowns
 from simnet.training.computing.split import StagePart, split_job
 from simnet.training.computing.step import SplitStep, StepParts, begin_steps
 from simnet.training.course import Course, InStep, InTotal
+from simnet.training.group import Group, Grouping
 from simnet.training.layout import lay_out_workers
 from simnet.training.loader import Loader
-from simnet.training.plan import Plan, plan_iteration
+from simnet.training.plan import Plan
 from simnet.training.records import Sent
+from simnet.training.recovery.alone import AloneSupervisor
 from simnet.training.recovery.checkpoints import AloneCheckpoints, Checkpoints, InStepCheckpoints
-from simnet.training.recovery.crashes import AloneSupervisor, Crew, InStepSupervisor
+from simnet.training.recovery.in_step import InStepSupervisor
 from simnet.training.recovery.state import State, Store
 from simnet.training.recovery.state_layout import lay_out_state
+from simnet.training.recovery.supervisor import Crew
 from simnet.training.settings import JobSettings, RunSettings
-from simnet.training.worker import Exchanges, Worker, as_usual, work
-from simnet.workload import DataflowWorkload, Model
+from simnet.training.worker import Worker, as_usual, work
+from simnet.workload import DataflowWorkload
 
-__all__ = ["Group", "Job", "start_job"]
-
-
-@dataclass(frozen=True, eq=False)
-class Group:
-    """Workers that exchange the gradients of one part of the model.
-
-    Attributes
-    ----------
-    members : ndarray of int, shape (members,)
-        The workers.
-    nodes : ndarray of int, shape (ranks,)
-        Node index of each of them, then of servers and switches.
-    buckets : tuple of Bucket
-    plan : Plan
-    exchanges : tuple of Exchange
-        One a part of the plan; empty where there is nobody to exchange with.
-    communicator : Communicator or None
-        None also where each worker exchanges by itself.
-    own : tuple of OwnCommunicator
-        That of each member, where it does.
-    peers : sequence of sequence of int, or None
-        Whom each member exchanges with, where that is not all.
-    """
-
-    members: NDArray[np.int64]
-    nodes: NDArray[np.int64]
-    buckets: tuple[Bucket, ...]
-    plan: Plan
-    exchanges: tuple[Exchange, ...]
-    communicator: Communicator | None
-    own: tuple[OwnCommunicator, ...] = ()
-    peers: Sequence[Sequence[int]] | None = None
-
-    def of_member(self, member: int) -> Exchanges | None:
-        """Return what a member exchanges through."""
-        return self.own[member] if self.own else self.communicator
+__all__ = ["Job", "start_job"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,28 +114,29 @@ def start_job(
     course = (InTotal if training.sync.waits_alone else InStep)(env, run, training.workers, is_alone)
     others.append(course.done)
     sent = Sent(training.workers, course.is_measured, can_forget=bool(settings.crashes))
-    start = _Start(env, fabric, recorder, settings, run, nodes, busy, sent)
+    start = _Start(env, fabric, recorder, settings, run, nodes, sent)
+    grouping = Grouping(env, fabric, recorder, settings, run, nodes, busy, sent)
     groups: dict[tuple[int, int], Group] = {}
     lasts_s = [_lasting(slow, host) for host in fabric.network.compiled.host_of_node[nodes].tolist()]
     compute, steps = None, dict[int, SplitStep]()
     is_split = grid.replica > 1 or isinstance(settings.workload, DataflowWorkload)
     if not is_split:
-        whole = start.group(settings.workload.model, np.arange(training.workers))
+        whole = grouping.form(settings.workload.model, np.arange(training.workers))
         groups[0, 0] = whole
         compute = compute_times(settings, whole.plan, run.seed)
         fastest_samples_per_s = compute.fastest_samples_per_s
     else:
-        stretches = Stretches(settings, run.seed)
+        slowdowns = Slowdowns(settings, run.seed)
         parts = split_job(settings, fabric.network.compiled, nodes)
         for part in parts.stages:
             members = [grid.rank_of(part.stage, replica, part.inner) for replica in range(grid.data)]
-            groups[part.stage, part.inner] = start.group(part.model, np.array(members))
+            groups[part.stage, part.inner] = grouping.form(part.model, np.array(members))
         step_parts = parts.step(_plans(groups, parts.stages))
         for replica in range(grid.data):
-            steps[replica] = start.step(step_parts, replica, stretches, lasts_s)
+            steps[replica] = start.step(step_parts, replica, slowdowns, lasts_s)
 
         def fastest_samples_per_s(iterations: Sequence[int]) -> float:  # noqa: ARG001
-            return ratio(settings.workload.batch_size, parts.alone_s * float(stretches.slowness.min()))
+            return ratio(settings.workload.batch_size, parts.alone_s * float(slowdowns.slowness.min()))
 
     readers = np.array([rank for rank in range(training.workers) if _reads(settings, rank)])
     loader = start.loader(readers) if settings.dataset is not None else None
@@ -248,7 +202,7 @@ def _supervise(
     if whole is not None and whole.own:
         assert not isinstance(checkpoints, InStepCheckpoints)
         return AloneSupervisor(crew, settings.crashes, own=whole.own, peers=whole.peers, checkpoints=checkpoints)
-    has_servers = settings.training.architecture.name == "parameter_server"
+    has_servers = settings.training.architecture.servers > 0
     communicators = [(group.communicator, has_servers) for group in groups.values() if group.communicator is not None]
     communicators += [(step.communicator, False) for step in steps.values()]
     assert not isinstance(checkpoints, AloneCheckpoints)
@@ -275,66 +229,7 @@ class _Start:
     settings: JobSettings
     run: RunSettings
     nodes: NDArray[np.int64]
-    busy: frozenset[int] | None
     sent: Sent
-
-    def group(self, model: Model, members: NDArray[np.int64]) -> Group:
-        """Lay out how some workers exchange the gradients of a model."""
-        training, network = self.settings.training, self.fabric.network
-        arrangement = arrange(training.architecture, network.topology, self.nodes[members], self.busy)
-        buckets = self._buckets(model, arrangement)
-        plan = compressed(plan_iteration(model, buckets, training), model, training)
-        if len(arrangement.nodes) == 1:
-            return Group(members, arrangement.nodes, buckets, plan, (), None)
-        if training.sync.waits_alone:
-            own = self._own(members, plan, arrangement)
-            return Group(members, arrangement.nodes, buckets, plan, (), None, own, arrangement.peers)
-        streams = training.scheduling.streams_of(arrangement.streams, joins_late=arrangement.joins_late)
-        own_queues = arrangement.joins_late and streams < math.inf
-        exchanges = lay_out_exchanges(self.fabric, plan, arrangement, training, own_queues=own_queues)
-        communicator = Communicator(
-            self.env,
-            self.fabric,
-            self.recorder,
-            self.settings.name,
-            members,
-            exchanges,
-            self.sent,
-            training.grid.shared_memory,
-            streams,
-            arrangement.joins_late,
-            own_queues,
-            negotiation_s=training.scheduling.negotiation_s,
-            fusion=lay_out_fusion(self.fabric, plan, arrangement, training, exchanges),
-        )
-        return Group(members, arrangement.nodes, buckets, plan, exchanges, communicator)
-
-    def _buckets(self, model: Model, arrangement: Arrangement) -> tuple[Bucket, ...]:
-        """Put the gradients of a model into buckets, and cut these."""
-        training = self.settings.training
-        element_bytes, scheduling = training.gradient_element_bytes, training.scheduling
-        if scheduling.fusion == "merged" and len(arrangement.nodes) > 1:
-            exchange_s = measure_exchange(self.fabric, arrangement, training, model.parameters)
-            buckets = merge_buckets(model.tensors, ready_times_s(self.settings.workload), exchange_s)
-        else:
-            bucket_bytes = 0.0 if scheduling.fusion == "cycle" else training.bucket_bytes
-            buckets = make_buckets(model.tensors, element_bytes, bucket_bytes)
-        return cut_buckets(buckets, element_bytes, scheduling.piece_bytes)
-
-    def _own(self, members: NDArray[np.int64], plan: Plan, arrangement: Arrangement) -> tuple[OwnCommunicator, ...]:
-        """Let each worker exchange by itself."""
-        settings, sync = self.settings, self.settings.training.sync
-        assert arrangement.alone is not None
-        clocks = Clocks(self.env, len(members), len(plan.parts), sync.bound, arrangement.peers)
-        found = []
-        for worker in range(len(members)):
-            alone = arrangement.alone(worker, self.run.seed, settings.name)
-            exchanges = lay_out_alone(plan, alone, settings.training, self.fabric.network.protocol.divisible)
-            own = OwnCommunicator(
-                self.env, self.fabric, self.recorder, settings.name, worker, alone, exchanges, clocks, self.sent
-            )
-            found.append(own)
-        return tuple(found)
 
     def checkpoints(
         self, state: State, course: Course, groups: dict[tuple[int, int], Group]
@@ -354,7 +249,7 @@ class _Start:
         return InStepCheckpoints(self.env, settings, store, state, counts, len(self.nodes))
 
     def step(
-        self, parts: StepParts, replica: int, stretches: Stretches, lasts_s: Sequence[Callable[[float, float], float]]
+        self, parts: StepParts, replica: int, slowdowns: Slowdowns, lasts_s: Sequence[Callable[[float, float], float]]
     ) -> SplitStep:
         """Let the workers of a replica do their steps together."""
         grid = self.settings.training.grid
@@ -364,8 +259,8 @@ class _Start:
         if any(lasts_s[member] is not as_usual for member in members.tolist()):
             usual_s = np.zeros(len(self.nodes))
             usual_s[members] = parts.compute_s
-            stretches = SlowedStretches(self.settings, self.run.seed, self.env, usual_s, lasts_s)
-        step = SplitStep(parts, members, stretches)
+            slowdowns = HostSlowdowns(self.settings, self.run.seed, self.env, usual_s, lasts_s)
+        step = SplitStep(parts, members, slowdowns)
         begin_steps(
             self.env,
             self.fabric,
@@ -376,7 +271,7 @@ class _Start:
             self.nodes,
             members,
             self.sent,
-            varies=stretches.varies,
+            varies=slowdowns.varies,
             joins_late=grid.shared_memory == 1,
         )
         return step

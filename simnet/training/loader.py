@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from simnet.engine.waits import Waits
 from simnet.fabric.interface import Fabric, Placed
 from simnet.traffic import Partition, ScheduleBuilder, direct_all_to_all, ring_all_reduce
 from simnet.training.communication.under_way import stopped
@@ -17,8 +18,6 @@ from simnet.training.settings import DatasetSettings
 __all__ = ["Loader"]
 
 _SUM_BYTES = 4.0  # a partial sum is a number in single precision
-
-Waits = Generator[simpy.Event, object, None]
 
 
 class Loader:

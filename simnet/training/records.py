@@ -15,19 +15,20 @@ __all__ = ["CollectiveRow", "IterationRow", "Sent"]
 
 
 class IterationRow(NamedTuple):
-    """One iteration of one worker; times in seconds.
+    """One iteration of one worker; times in seconds. Its fields are columns of the table of iterations.
 
     Attributes
     ----------
     start_s : when it began
-    compute_s : forward and backward
-    exposed_communication_s : stood still while its group was communicating
-    waiting_s : stood still while its group was not, for a peer
-    input_s : stood still for training data
-    communication_s : with at least one transfer of its own under way
-    staleness : updates of others between the reading of its parameters and its own update; 0 where all update together
-    ahead : iterations that it was ahead of the slowest when it began
-    checkpoint_s : stood still for a checkpoint
+    compute_time_s : forward and backward
+    exposed_communication_time_s : stood still while its group was communicating
+    waiting_time_s : stood still while its group was not, for a peer
+    input_time_s : stood still for training data
+    communication_time_s : with at least one transfer of its own under way
+    staleness_updates : updates of others between the reading of its parameters and its own update; 0 where all update
+        together
+    ahead_iterations : iterations that it was ahead of the slowest when it began
+    checkpoint_time_s : stood still for a checkpoint
     attempt : how often the worker had begun again after a crash
     """
 
@@ -35,20 +36,26 @@ class IterationRow(NamedTuple):
     iteration: int
     rank: int
     start_s: float
-    compute_s: float
-    exposed_communication_s: float
-    waiting_s: float
-    input_s: float
-    communication_s: float
-    staleness: int = 0
-    ahead: int = 0
-    checkpoint_s: float = 0.0
+    compute_time_s: float
+    exposed_communication_time_s: float
+    waiting_time_s: float
+    input_time_s: float
+    communication_time_s: float
+    staleness_updates: int = 0
+    ahead_iterations: int = 0
+    checkpoint_time_s: float = 0.0
     attempt: int = 0
 
     @property
-    def duration_s(self) -> float:
+    def iteration_time_s(self) -> float:
         """From its beginning to its end [s]."""
-        return self.compute_s + self.exposed_communication_s + self.waiting_s + self.input_s + self.checkpoint_s
+        return (
+            self.compute_time_s
+            + self.exposed_communication_time_s
+            + self.waiting_time_s
+            + self.input_time_s
+            + self.checkpoint_time_s
+        )
 
 
 class CollectiveRow(NamedTuple):

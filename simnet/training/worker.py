@@ -11,6 +11,7 @@ from typing import Protocol
 import simpy
 
 from simnet.engine.recorder import Recorder
+from simnet.engine.waits import Waits
 from simnet.fabric.interface import Fabric
 from simnet.fabric.play import Play
 from simnet.training.communication.asynchronous import OwnCommunicator
@@ -23,8 +24,6 @@ from simnet.training.records import IterationRow
 from simnet.training.recovery.checkpoints import Checkpoints
 
 __all__ = ["Exchanges", "Worker", "as_usual", "work"]
-
-Waits = Generator[simpy.Event, object, None]
 
 
 def as_usual(begin_s: float, work_s: float) -> float:  # noqa: ARG001

@@ -12,6 +12,8 @@ from simnet.errors import InputError, Problem, nearest
 
 __all__ = [
     "COUNT_WANTED",
+    "LARGEST",
+    "LARGEST_COUNT",
     "NUMBER_WANTED",
     "Line",
     "Table",

@@ -57,7 +57,7 @@ def run_job(
 
 def iteration_s(row: IterationRow) -> float:
     """Length of an iteration [s]."""
-    return row.compute_s + row.exposed_communication_s + row.waiting_s
+    return row.compute_time_s + row.exposed_communication_time_s + row.waiting_time_s
 
 
 def ring_s(workers: int, size_bytes: float) -> float:

@@ -27,7 +27,7 @@ def both(training: TrainingSettings, run: RunSettings) -> tuple[float, float]:
     measured = [row for row in rows if row.iteration >= run.warmup]
     begun_s = np.array([row.start_s for row in measured if row.iteration == run.warmup])
     numbers = range(run.warmup, run.warmup + run.iterations)
-    taken = [row.compute_s + row.exposed_communication_s + row.waiting_s for row in measured]
+    taken = [row.compute_time_s + row.exposed_communication_time_s + row.waiting_time_s for row in measured]
     return bound_iteration_s(job, fabric, numbers, begun_s), float(np.mean(taken))
 
 

@@ -25,8 +25,10 @@ def test_one_worker_does_not_communicate():
     assert job.groups[0].exchanges == ()
     assert collectives == []
     assert fabric.counts.messages == 0
-    assert [(row.exposed_communication_s, row.waiting_s, row.communication_s) for row in rows] == [(0.0, 0.0, 0.0)] * 4
-    assert [row.compute_s for row in rows] == pytest.approx([0.03] * 4, rel=1e-12)
+    assert [(row.exposed_communication_time_s, row.waiting_time_s, row.communication_time_s) for row in rows] == [
+        (0.0, 0.0, 0.0)
+    ] * 4
+    assert [row.compute_time_s for row in rows] == pytest.approx([0.03] * 4, rel=1e-12)
 
 
 ALL_REDUCE_S = {
@@ -59,9 +61,9 @@ def test_all_that_is_not_hidden_is_exposed():
     _, rows, _, _ = run_job(workload(ELEMENTS), PLAIN)
     exchanges_s = sum(ring_s(4, 4.0 * size) for size in ELEMENTS)
     for row in rows:
-        assert row.exposed_communication_s == pytest.approx(exchanges_s, rel=1e-9)
-        assert row.communication_s == pytest.approx(exchanges_s, rel=1e-9)
-        assert row.waiting_s == pytest.approx(0.0, abs=1e-12)
+        assert row.exposed_communication_time_s == pytest.approx(exchanges_s, rel=1e-9)
+        assert row.communication_time_s == pytest.approx(exchanges_s, rel=1e-9)
+        assert row.waiting_time_s == pytest.approx(0.0, abs=1e-12)
 
 
 def test_with_overlap_buckets_go_when_they_are_ready_one_after_the_other():
@@ -75,7 +77,7 @@ def test_with_overlap_buckets_go_when_they_are_ready_one_after_the_other():
         end_s = max(end_s, ready_s) + ring_s(4, 4.0 * size)
     for row in rows:
         assert iteration_s(row) == pytest.approx(end_s, rel=1e-9)
-        assert row.exposed_communication_s == pytest.approx(end_s - 0.04, rel=1e-9)
+        assert row.exposed_communication_time_s == pytest.approx(end_s - 0.04, rel=1e-9)
     first = collectives[0]
     assert (first.announced_s, first.start_s) == pytest.approx((0.02, 0.02), rel=1e-9)
     assert first.duration_s == pytest.approx(ring_s(4, 1e6), rel=1e-9)
@@ -86,7 +88,7 @@ def test_communication_that_fits_under_the_backward_pass_costs_nothing():
     load = workload([250_000, 4], forward_s=0.01, backward_s=[0.5, 0.1])
     _, rows, _, _ = run_job(load, replace(PLAIN, workers=2, overlap=True))
     for row in rows:
-        assert row.exposed_communication_s == pytest.approx(ring_s(2, 16.0), rel=1e-9)
+        assert row.exposed_communication_time_s == pytest.approx(ring_s(2, 16.0), rel=1e-9)
 
 
 @given(
@@ -122,7 +124,7 @@ def test_an_iteration_is_compute_exposed_communication_and_waiting(seed, distrib
         for row, following in pairwise(own):
             assert following.start_s - row.start_s == pytest.approx(iteration_s(row), rel=1e-12)
         assert min(min(row[4:]) for row in own) >= 0.0
-        assert all(row.communication_s <= iteration_s(row) * (1 + 1e-12) for row in own)
+        assert all(row.communication_time_s <= iteration_s(row) * (1 + 1e-12) for row in own)
 
 
 def test_others_wait_for_a_constant_straggler():
@@ -133,8 +135,8 @@ def test_others_wait_for_a_constant_straggler():
     exchange_s = 6 * 4.0 / B
     for row in rows:
         expected_s = 0.0 if row.rank == 2 else 0.03
-        assert row.waiting_s == pytest.approx(expected_s, abs=1e-12)
-        assert row.exposed_communication_s == pytest.approx(exchange_s, rel=1e-6)
+        assert row.waiting_time_s == pytest.approx(expected_s, abs=1e-12)
+        assert row.exposed_communication_time_s == pytest.approx(exchange_s, rel=1e-6)
         assert iteration_s(row) == pytest.approx(0.06 + exchange_s, rel=1e-12)
 
 
@@ -144,7 +146,7 @@ def test_workers_stay_in_step():
     _, rows, _, _ = run_job(workload(ELEMENTS), training, RunSettings(iterations=6))
     for iteration in range(1, 7):
         begun = min(row.start_s for row in rows if row.iteration == iteration)
-        computed = max(row.start_s + row.compute_s for row in rows if row.iteration == iteration - 1)
+        computed = max(row.start_s + row.compute_time_s for row in rows if row.iteration == iteration - 1)
         assert begun >= computed - 1e-12
 
 
@@ -206,5 +208,5 @@ def test_ranks_in_random_order_are_on_the_same_nodes():
     assert job.nodes.tolist() == again.nodes.tolist()
     assert job.nodes.tolist() != plain.nodes.tolist()
     assert job.nodes.tolist() != other.nodes.tolist()
-    times = [[row.compute_s + row.exposed_communication_s for row in each] for each in (rows, plain_rows)]
+    times = [[row.compute_time_s + row.exposed_communication_time_s for row in each] for each in (rows, plain_rows)]
     assert times[0] == pytest.approx(times[1], rel=1e-12)

@@ -20,7 +20,7 @@ from simnet.engine.recorder import Recorder
 from simnet.fabric.interface import Fabric, Placed
 from simnet.fabric.play import Play
 from simnet.traffic import Schedule
-from simnet.training.communication.architectures import Alone
+from simnet.training.communication.arrangement import Alone
 from simnet.training.communication.staleness import Clocks
 from simnet.training.communication.under_way import UnderWay, stopped
 from simnet.training.records import CollectiveRow, Sent

@@ -203,7 +203,7 @@ def compressed(plan: Plan, model: Model, training: TrainingSettings) -> Plan:
     compression, workers = training.compression, training.grid.data
     if compression is None or workers == 1:
         return plan
-    served = training.architecture.name == "parameter_server"
+    served = training.architecture.servers > 0
     parts: list[Part] = []
     places: list[range] = []
     for part in plan.parts:

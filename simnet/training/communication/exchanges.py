@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.interface import Fabric, Placed
 from simnet.traffic import Schedule, with_pulls, with_sent_milestones
-from simnet.training.communication.architectures import Alone, Arrangement, other_collective
+from simnet.training.communication.architectures import other_collective
+from simnet.training.communication.arrangement import Alone, Arrangement
 from simnet.training.communication.asynchronous import AloneExchange
 from simnet.training.communication.communicator import Exchange, Fusion
 from simnet.training.plan import Plan

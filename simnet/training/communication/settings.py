@@ -25,6 +25,11 @@ class Architecture:
     name: str = "ring"
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def servers(self) -> int:
+        """Servers that hold parameters; 0 where there are none."""
+        return int(self.options.get("servers", 1)) if self.name == "parameter_server" else 0
+
 
 @dataclass(frozen=True)
 class Compression:

@@ -22,7 +22,7 @@ from simnet.protocols import FlowProtocol
 from simnet.topology import star
 from simnet.traffic import Kind, Schedule
 from simnet.training.communication.communicator import Communicator, Exchange
-from simnet.training.computing.compute import Stretches
+from simnet.training.computing.slowdowns import Slowdowns
 from simnet.training.plan import Stretch
 from simnet.training.records import Sent
 
@@ -62,7 +62,7 @@ class SplitStep:
     parts : StepParts
     members : ndarray of int, shape (members,)
         The workers of the job that are those of the replica.
-    stretches : Stretches
+    slowdowns : Slowdowns
         How much longer than usual each worker of the job computes.
 
     Attributes
@@ -73,11 +73,11 @@ class SplitStep:
 
     communicator: Communicator
 
-    def __init__(self, parts: StepParts, members: NDArray[np.int64], stretches: Stretches) -> None:
+    def __init__(self, parts: StepParts, members: NDArray[np.int64], slowdowns: Slowdowns) -> None:
         self._parts = parts
         self._members = members
         self._member = {int(rank): member for member, rank in enumerate(members.tolist())}
-        self._stretches = stretches
+        self._slowdowns = slowdowns
         self._alone: tuple[int, NDArray[np.float64]] | None = None
 
     def member(self, rank: int) -> int:
@@ -90,19 +90,19 @@ class SplitStep:
 
     def schedule(self, iteration: int) -> Schedule:
         """Return the step of an iteration, with everybody at its own speed."""
-        return _stretched(self._parts.schedule, self._factors(iteration))
+        return _slowed(self._parts.schedule, self._factors(iteration))
 
     def times_of(self, iteration: int, rank: int) -> tuple[float, float]:
         """Return for how long a worker computes, and how long its part would last if messages took no time [s]."""
-        if self._alone is None or (self._stretches.varies and self._alone[0] != iteration):
+        if self._alone is None or (self._slowdowns.varies and self._alone[0] != iteration):
             self._alone = iteration, durations_without_network(self.schedule(iteration))
         member = self.member(rank)
-        compute_s = float(self._parts.compute_s[member] * self._stretches.of_worker(iteration, rank))
+        compute_s = float(self._parts.compute_s[member] * self._slowdowns.of_worker(iteration, rank))
         return compute_s, float(self._alone[1][member])
 
     def _factors(self, iteration: int) -> NDArray[np.float64]:
         """Return how much longer than usual each rank of the schedule computes."""
-        factors = self._stretches.of(iteration)[self._members]
+        factors = self._slowdowns.of(iteration)[self._members]
         return np.concatenate([factors, np.ones(self._parts.schedule.ranks - len(factors))])
 
 
@@ -167,7 +167,7 @@ def durations_without_network(schedule: Schedule) -> NDArray[np.float64]:
     return play.rank_duration_s.copy()
 
 
-def _stretched(schedule: Schedule, factors: NDArray[np.float64]) -> Schedule:
+def _slowed(schedule: Schedule, factors: NDArray[np.float64]) -> Schedule:
     """Return a schedule in which each rank computes so many times as long."""
     if (factors == 1.0).all():
         return schedule

@@ -12,13 +12,12 @@ from typing import Protocol
 
 import simpy
 
+from simnet.engine.waits import Waits
 from simnet.training.communication.staleness import Clocks
 from simnet.training.recovery.settings import Checkpoint
 from simnet.training.recovery.state import Holder, Share, State, Store
 
 __all__ = ["AloneCheckpoints", "Checkpoints", "InStepCheckpoints"]
-
-Waits = Generator[simpy.Event, object, None]
 
 
 class Checkpoints(Protocol):

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import simpy
 
+from simnet.engine.waits import Waits
 from simnet.fabric.interface import Fabric
 from simnet.fabric.play import Play
 from simnet.traffic import Partition, ScheduleBuilder
 from simnet.training.communication.under_way import stopped
 from simnet.training.recovery.settings import Checkpoint
 
-__all__ = ["Holder", "Move", "Share", "State", "Store", "transfer"]
-
-Waits = Generator[simpy.Event, object, None]
+__all__ = ["Holder", "Move", "Share", "State", "Store", "played"]
 
 
 class Holder(NamedTuple):
@@ -130,7 +129,7 @@ def played(fabric: Fabric, moves: Sequence[Move], name: str) -> Waits:
     """Move bytes, and wait until all have arrived; whoever is interrupted stops them."""
     if not moves:
         return
-    play = transfer(fabric, moves, name)
+    play = _transfer(fabric, moves, name)
     try:
         yield play.complete
     except simpy.Interrupt:
@@ -138,7 +137,7 @@ def played(fabric: Fabric, moves: Sequence[Move], name: str) -> Waits:
         raise
 
 
-def transfer(fabric: Fabric, moves: Sequence[Move], name: str) -> Play:
+def _transfer(fabric: Fabric, moves: Sequence[Move], name: str) -> Play:
     """Begin to move bytes, all at the same time."""
     nodes = list(dict.fromkeys(node for move in moves for node in (move.source, move.target)))
     rank = {node: number for number, node in enumerate(nodes)}

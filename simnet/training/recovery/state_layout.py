@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simnet.training.communication.architectures import server_of_each
+from simnet.training.communication.servers import server_of_each
+from simnet.training.group import Group
 from simnet.training.memory import state_bytes
 from simnet.training.recovery.state import Holder, Share, State
 from simnet.training.settings import JobSettings
-
-if TYPE_CHECKING:
-    from simnet.training.job import Group
 
 __all__ = ["lay_out_state"]
 
@@ -35,7 +32,7 @@ def lay_out_state(settings: JobSettings, nodes: NDArray[np.int64], groups: Mappi
         Those that exchange gradients, by stage and place in it.
     """
     training = settings.training
-    has_servers = training.architecture.name == "parameter_server"
+    has_servers = training.architecture.servers > 0
     parameters, optimizer = state_bytes(settings)
     checkpoint = training.checkpoint
     whole = parameters + optimizer
@@ -83,10 +80,10 @@ def _differ(settings: JobSettings) -> bool:
 
 def _of_servers(group: Group, settings: JobSettings) -> Iterator[float]:
     """Yield which part of a group's parameters each server holds."""
-    options = settings.training.architecture.options
-    servers = int(options.get("servers", 1))
+    architecture = settings.training.architecture
+    servers = architecture.servers
     elements = [bucket.elements for bucket in group.buckets]
-    only = server_of_each(elements, servers, str(options.get("shards", "even")))
+    only = server_of_each(elements, servers, str(architecture.options.get("shards", "even")))
     held = np.zeros(servers)
     for size, server in zip(elements, only, strict=True):
         held[slice(None) if server is None else server] += size / servers if server is None else size

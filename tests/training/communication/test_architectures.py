@@ -7,7 +7,8 @@ import pytest
 from simnet.errors import InputError
 from simnet.topology import HostSpec, star
 from simnet.traffic.schedule import Kind
-from simnet.training.communication.architectures import ARCHITECTURES, arrange, most_messages_at_once, server_of_each
+from simnet.training.communication.architectures import ARCHITECTURES, arrange, most_messages_at_once
+from simnet.training.communication.servers import server_of_each
 from simnet.training.communication.settings import Architecture
 from simnet.training.layout import lay_out_workers
 from simnet.training.settings import JobSettings, TrainingSettings

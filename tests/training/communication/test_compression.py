@@ -127,7 +127,7 @@ def test_without_overlap_an_iteration_is_computing_compressing_and_half_of_the_b
     training = replace(JOB, overlap=False)
     _, rows, collectives, _ = run_job(LOAD, training)
     for row in rows:
-        assert row.compute_s == pytest.approx(0.03 + 15e-3, rel=1e-9)
+        assert row.compute_time_s == pytest.approx(0.03 + 15e-3, rel=1e-9)
         assert iteration_s(row) == pytest.approx(0.045 + ring_s(4, 0.5e6) + ring_s(4, 2e6), rel=1e-9)
     assert [row.size_bytes for row in collectives[:2]] == [0.5e6, 2e6]
 
@@ -187,4 +187,4 @@ def test_with_jitter_and_forward_overlap_parts_still_add_up(forward_overlap):
         own = [row for row in rows if row.rank == rank]
         for row, following in pairwise(own):
             assert row.start_s + iteration_s(row) == pytest.approx(following.start_s, rel=1e-9)
-            assert min(row.exposed_communication_s, row.waiting_s) >= 0.0
+            assert min(row.exposed_communication_time_s, row.waiting_time_s) >= 0.0

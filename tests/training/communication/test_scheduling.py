@@ -150,8 +150,8 @@ def test_what_waits_for_its_turn_waits_for_nobody():
     _, rows, _, _ = run_job(
         TWO_LAYERS, training(architecture="parameter_server", order="priority", piece_bytes=PIECE), LONG, hosts=3
     )
-    assert sum(row.exposed_communication_s for row in rows) > 0.0
-    assert sum(row.waiting_s for row in rows) == pytest.approx(0.0, abs=1e-9)
+    assert sum(row.exposed_communication_time_s for row in rows) > 0.0
+    assert sum(row.waiting_time_s for row in rows) == pytest.approx(0.0, abs=1e-9)
 
 
 # -- whatever the schedule ---------------------------------------------------------------------------------------------

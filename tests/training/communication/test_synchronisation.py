@@ -53,7 +53,7 @@ def train(
 
 def length_s(row: IterationRow) -> float:
     """Length of an iteration [s]."""
-    return row.compute_s + row.exposed_communication_s + row.waiting_s
+    return row.compute_time_s + row.exposed_communication_time_s + row.waiting_time_s
 
 
 def throughput(job: Job, rows: list[IterationRow]) -> float:
@@ -133,7 +133,7 @@ def test_nobody_gets_more_than_the_bound_ahead(bound: int, workers: int, seed: i
     sync = Sync("ssp", staleness=bound)
     _, rows = train(sync, RunSettings(10, seed=seed), workers=workers, jitter=EXPONENTIAL, architecture=architecture)
     farthest = bound if architecture is not RING else (bound + 1) * (workers // 2)
-    assert max(row.ahead for row in rows) <= farthest
+    assert max(row.ahead_iterations for row in rows) <= farthest
 
 
 @pytest.mark.parametrize(("architecture", "latency_s"), [(SERVER, P), (MESH, 0.0)])
@@ -178,7 +178,7 @@ def test_one_shot_sends_once_at_the_end() -> None:
     np.testing.assert_allclose(job.sent.payload_bytes, 2 * 3 / 4 * 48_000)
     for row in rows:
         expected = ring_s(4, 48_000) if row.iteration == 5 else 0.0
-        assert row.exposed_communication_s == pytest.approx(expected, rel=1e-9)
+        assert row.exposed_communication_time_s == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize(("architecture", "degree"), [(RING, 2), (MESH, 3)])
@@ -199,11 +199,11 @@ def test_pairs_exchange_the_model_twice() -> None:
 def test_staleness_under_asp_is_what_the_others_do_meanwhile() -> None:
     """N equal workers: between reading and updating, the other N - 1 update once each."""
     _, rows = train(ASP, RunSettings(60, warmup=10, seed=5), workers=8, jitter=Jitter("lognormal", 0.2))
-    stale = [row.staleness for row in rows if row.iteration >= 10]
+    stale = [row.staleness_updates for row in rows if row.iteration >= 10]
     assert np.mean(stale) == pytest.approx(7, rel=0.02)
 
 
 def test_pushing_and_pulling_take_what_the_links_take() -> None:
     """One worker, no overlap: forward and backward, n/B + p there, and n/B + p back."""
     _, rows = train(ASP, RunSettings(3), workers=1, elements=(250_000,), bandwidth=B, latency_s=P, overlap=False)
-    assert rows[-1].exposed_communication_s == pytest.approx(2 * (1e6 / B + P), rel=1e-9)
+    assert rows[-1].exposed_communication_time_s == pytest.approx(2 * (1e6 / B + P), rel=1e-9)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simnet.training.computing.compute import Stretches
+from simnet.training.computing.slowdowns import Slowdowns
 from simnet.training.computing.stragglers import Constant, Drifting, Occasional, Periodic, Straggler
 from simnet.training.settings import Jitter, JobSettings, RunSettings, TrainingSettings
 from tests.training.building import iteration_s, run_job, workload
@@ -15,33 +15,33 @@ from tests.training.building import iteration_s, run_job, workload
 LOAD = workload([10, 20, 30])
 
 
-def stretches(*stragglers: Straggler, workers: int = 4, **training) -> Stretches:
+def slowdowns(*stragglers: Straggler, workers: int = 4, **training) -> Slowdowns:
     settings = TrainingSettings(workers, stragglers=stragglers, **training)
-    return Stretches(JobSettings("job", LOAD, settings), seed=1)
+    return Slowdowns(JobSettings("job", LOAD, settings), seed=1)
 
 
 def test_a_constant_straggler_takes_so_many_times_as_long_beside_its_speed():
     """Factor 2 at speed 0.5: four times; what one worker alone would do does not know of it."""
-    found = stretches(Straggler((1, 3), Constant(2.0)), speed_factors=(1.0, 0.5, 1.0, 1.0))
+    found = slowdowns(Straggler((1, 3), Constant(2.0)), speed_factors=(1.0, 0.5, 1.0, 1.0))
     assert found.of(7).tolist() == [1.0, 4.0, 1.0, 2.0]
     assert not found.varies
     assert found.slowness.tolist() == [1.0, 2.0, 1.0, 1.0]
 
 
 def test_a_drifting_straggler_is_slower_and_slower_up_to_a_limit():
-    found = stretches(Straggler((2,), Drifting(0.25, 2.0)))
+    found = slowdowns(Straggler((2,), Drifting(0.25, 2.0)))
     assert [found.of(i)[2] for i in range(6)] == [1.0, 1.25, 1.5, 1.75, 2.0, 2.0]
     assert found.of(5).tolist() == [1.0, 1.0, 2.0, 1.0]
 
 
 def test_a_periodic_straggler_is_slow_at_the_beginning_of_each_period():
-    found = stretches(Straggler((0,), Periodic(3.0, every=4, lasts=2)))
+    found = slowdowns(Straggler((0,), Periodic(3.0, every=4, lasts=2)))
     assert [found.of(i)[0] for i in range(8)] == [3.0, 3.0, 1.0, 1.0, 3.0, 3.0, 1.0, 1.0]
 
 
 def test_an_occasional_straggler_is_slow_as_often_as_it_is_likely():
     """Of 40 workers and 1,000 iterations a tenth, within 4 standard errors; each by itself, others never."""
-    found = stretches(Straggler(tuple(range(1, 41)), Occasional(5.0, 0.1)), workers=41)
+    found = slowdowns(Straggler(tuple(range(1, 41)), Occasional(5.0, 0.1)), workers=41)
     factors = np.array([found.of(i) for i in range(1000)])
     assert set(np.unique(factors)) == {1.0, 5.0}
     assert (factors[:, 0] == 1.0).all()
@@ -52,21 +52,21 @@ def test_an_occasional_straggler_is_slow_as_often_as_it_is_likely():
 
 def test_patterns_and_jitter_multiply():
     jitter = Jitter("lognormal", 0.2)
-    both = stretches(Straggler((1,), Constant(2.0)), Straggler((1, 2), Drifting(1.0, 9.0)), jitter=jitter)
-    assert both.of(3) == pytest.approx(stretches(jitter=jitter).of(3) * [1.0, 8.0, 4.0, 1.0], rel=1e-12)
+    both = slowdowns(Straggler((1,), Constant(2.0)), Straggler((1, 2), Drifting(1.0, 9.0)), jitter=jitter)
+    assert both.of(3) == pytest.approx(slowdowns(jitter=jitter).of(3) * [1.0, 8.0, 4.0, 1.0], rel=1e-12)
 
 
 def test_factors_do_not_depend_on_who_asks_when():
     """Workers that are far apart, and one that asks again for what all have had."""
     jitter = Jitter("exponential", 1.0)
-    whole, apart = stretches(jitter=jitter), stretches(jitter=jitter)
+    whole, apart = slowdowns(jitter=jitter), slowdowns(jitter=jitter)
     expected = {(i, rank): whole.of(i)[rank] for i in range(50) for rank in range(4)}
     order = [*[(i, 0) for i in range(50)], *[(i, rank) for rank in (3, 1, 2) for i in range(50)], (0, 0), (17, 2)]
     assert [apart.of_worker(*key) for key in order] == [expected[key] for key in order]
 
 
 def test_only_iterations_that_somebody_has_not_asked_for_are_kept():
-    found = stretches(jitter=Jitter("exponential", 1.0))
+    found = slowdowns(jitter=Jitter("exponential", 1.0))
     for iteration in range(100):
         for rank in range(3):
             found.of_worker(iteration, rank)
@@ -78,7 +78,7 @@ def test_only_iterations_that_somebody_has_not_asked_for_are_kept():
 
 def test_pareto_has_mean_one_and_its_minimum():
     """Minimum (a - 1)/a; with a = 3 mean 1 and variance 1/(a (a - 2)) = 1/3, over 200,000 draws."""
-    found = stretches(jitter=Jitter("pareto", 3.0), workers=20_000)
+    found = slowdowns(jitter=Jitter("pareto", 3.0), workers=20_000)
     factors = np.array([found.of(i) for i in range(10)])
     assert factors.min() == pytest.approx(2 / 3, rel=1e-3)
     assert factors.min() >= 2 / 3
@@ -87,7 +87,7 @@ def test_pareto_has_mean_one_and_its_minimum():
 
 def test_exponential_of_scale_one_is_exponential():
     """P(factor > 1) = 1/e."""
-    found = stretches(jitter=Jitter("exponential", 1.0), workers=100_000)
+    found = slowdowns(jitter=Jitter("exponential", 1.0), workers=100_000)
     assert (found.of(0) > 1.0).mean() == pytest.approx(np.exp(-1), abs=4 * np.sqrt(0.25 / 100_000))
 
 
@@ -108,7 +108,7 @@ def test_accumulation_sends_gradients_once_for_all_passes(overlap):
         job, rows, _, _ = run_job(workload([1000, 2000, 3000]), training, latency_s=0.0)
         assert job.settings.samples_per_iteration == 4 * 8 * passes
         sent.append(job.sent.payload_bytes.sum())
-        assert [row.compute_s for row in rows] == pytest.approx([0.03 * passes] * len(rows), rel=1e-12)
+        assert [row.compute_time_s for row in rows] == pytest.approx([0.03 * passes] * len(rows), rel=1e-12)
         spans.append(iteration_s(rows[0]))
     assert sent[0] == sent[1]
     assert spans[1] - spans[0] == pytest.approx(0.09, rel=1e-9)
