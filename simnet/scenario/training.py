@@ -12,15 +12,10 @@ from typing import Any
 from simnet.errors import InputError, Problem
 from simnet.scenario.algorithm_options import fitted, misfits
 from simnet.scenario.compute import build_stragglers, straggler_problems, target_problems, target_samples
+from simnet.scenario.compute_models import DISTRIBUTIONS
+from simnet.scenario.exchange_models import CompressionSpec
 from simnet.scenario.fields import hint_at
-from simnet.scenario.job_models import (
-    DISTRIBUTIONS,
-    CheckpointSpec,
-    CompressionSpec,
-    PipelineSpec,
-    TensorSpec,
-    TrainingSpec,
-)
+from simnet.scenario.job_models import CheckpointSpec, PipelineSpec, TensorSpec, TrainingSpec
 from simnet.scenario.scheduling import build_scheduling, idle_scheduling, scheduling_problems
 from simnet.scenario.sections import NotKnownError, Section
 from simnet.topology import Topology
