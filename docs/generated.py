@@ -15,7 +15,7 @@ from simnet.experiment.columns import columns_as_markdown
 from simnet.protocols import FIELDS, PROTOCOLS, resolve, values
 from simnet.protocols.congestion.dcqcn_parameters import PAPER, VENDOR
 from simnet.scenario import scenario_keys, topology_from_text
-from simnet.scenario.job_models import SyncSpec
+from simnet.scenario.exchange_models import SyncSpec
 from simnet.scenario.scheduling import ORDERS, FusionSpec
 from simnet.scenario.sweep.models import SampleSpec, SweepSpec
 from simnet.shipped import shipped_folder

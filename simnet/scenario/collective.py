@@ -23,8 +23,8 @@ from simnet.scenario.algorithm_options import (
 )
 from simnet.scenario.build import build_protocol, build_topology
 from simnet.scenario.document import Document, python_document
+from simnet.scenario.exchange_models import ArchitectureSpec
 from simnet.scenario.fields import Whole, Word
-from simnet.scenario.job_models import ArchitectureSpec
 from simnet.scenario.overrides import Override, apply_overrides
 from simnet.scenario.protocol_models import ProtocolSpec
 from simnet.scenario.sections import Choice, Section, problems_of, section_of

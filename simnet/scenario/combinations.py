@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from simnet.errors import KeyPath, Problem
+from simnet.scenario.compute_models import DISTRIBUTIONS
 from simnet.scenario.document import Document
-from simnet.scenario.job_models import DISTRIBUTIONS
 from simnet.workload import PRECISIONS
 from simnet.workload.roofline import gpu_problems
 from simnet.workload.tables import model_problems

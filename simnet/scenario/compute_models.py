@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, PlainValidator, TypeAdapter, WithJsonSchema
 
 from simnet.scenario.algorithm_options import MOST_WORKERS
-from simnet.scenario.fields import Quantity, Real, Text, Whole
+from simnet.scenario.fields import Quantity, Real, Text, Whole, Word, refuse, shown
 from simnet.scenario.sections import Choice, Section
 
-__all__ = ["LARGEST_BATCH", "GroupSpec", "MemoryHierarchySpec", "PatternSpec", "StragglerSpec", "TargetSpec"]
+__all__ = [
+    "DISTRIBUTIONS",
+    "LARGEST_BATCH",
+    "GroupSpec",
+    "JitterSpec",
+    "MemoryHierarchySpec",
+    "PatternSpec",
+    "SpeedFactors",
+    "StragglerSpec",
+    "TargetSpec",
+]
 
 LARGEST_BATCH = 1_000_000_000
 _Factor = Annotated[float, Real(minimum=1.0, maximum=1e6)]
@@ -113,3 +124,72 @@ class TargetSpec(Section):
     )
     epochs: Annotated[int, Whole(1)] | None = Field(None, description="Passes over the data set.")
     dataset_samples: Annotated[int, Whole(1)] | None = Field(None, description="Samples in the data set.")
+
+
+DISTRIBUTIONS = {
+    "lognormal": "sigma",
+    "normal": "sigma",
+    "uniform": "half_width",
+    "exponential": "scale",
+    "pareto": "shape",
+}
+"""Distribution of jitter and the name of its one parameter."""
+
+
+class JitterSpec(Section):
+    """A random factor on the compute time of each worker in each iteration."""
+
+    distribution: Annotated[str, Word(tuple(DISTRIBUTIONS))] = Field(
+        "lognormal",
+        description="lognormal: exp(sigma z - sigma²/2); normal: 1 + sigma z, at least 0; uniform: between "
+        "1 - half_width and 1 + half_width; exponential: 1 - scale + scale x, x with mean 1; pareto: at least "
+        "(shape - 1)/shape. All have mean 1.",
+    )
+    sigma: Annotated[float, Real(minimum=0, maximum=10)] | None = Field(
+        None, description="lognormal: standard deviation of the logarithm; normal: standard deviation. Relative."
+    )
+    half_width: Annotated[float, Real(minimum=0, maximum=1)] | None = Field(
+        None, description="uniform: largest deviation from 1. Relative."
+    )
+    scale: Annotated[float, Real(minimum=0, maximum=1)] | None = Field(
+        None, description="exponential: the part of the time that is random; 1: all of it, as Poisson processes are."
+    )
+    shape: Annotated[float, Real(above=1, maximum=1e6)] | None = Field(
+        None, description="pareto: the smaller, the longer the rarest; finite variance above 2."
+    )
+
+
+class _Rank(Whole):
+    """The number of a rank as a key, which JSON can only write as text."""
+
+    def check(self, value: object) -> int:
+        """Return the number or refuse it."""
+        # As the number is written, so that no rank has two keys.
+        is_number = isinstance(value, str) and re.fullmatch(r"0|[1-9][0-9]{0,8}", value)
+        return super().check(int(value) if is_number else value)  # type: ignore[call-overload]
+
+
+_Speed = Annotated[float, Real(above=0.0, maximum=1e6)]
+_SPEED_OF_EACH: TypeAdapter[tuple[float, ...]] = TypeAdapter(tuple[_Speed, ...])
+_SPEED_BY_RANK: TypeAdapter[dict[int, float]] = TypeAdapter(dict[Annotated[int, _Rank(0, MOST_WORKERS)], _Speed])
+
+
+def _speed_factors(value: Any) -> dict[int, float] | tuple[float, ...]:
+    if isinstance(value, (list, tuple)):
+        return _SPEED_OF_EACH.validate_python(value)
+    if not isinstance(value, dict):
+        refuse(f"is {shown(value)}", "a list with one speed a worker, or a mapping {rank: speed}, is wanted")
+    return dict(sorted(_SPEED_BY_RANK.validate_python(value).items()))
+
+
+_SPEED_FACTORS_SCHEMA = {
+    "anyOf": [
+        {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0}},
+        {"type": "object", "patternProperties": {r"^(0|[1-9][0-9]*)$": {"type": "number", "exclusiveMinimum": 0}}},
+    ]
+}
+
+SpeedFactors = Annotated[
+    dict[int, float] | tuple[float, ...], PlainValidator(_speed_factors), WithJsonSchema(_SPEED_FACTORS_SCHEMA)
+]
+"""Relative speed of workers: of all, or by rank."""

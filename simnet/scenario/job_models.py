@@ -1,64 +1,47 @@
 """The sections of a job: what is trained, by whom and how, and where the data comes from.
 
-With `simnet.scenario.models`, the single source for validation, for ``simnet schema`` and for the documentation.
+With `simnet.scenario.models`, the single source for validation, for ``simnet schema`` and for the documentation; how
+gradients are exchanged is in `simnet.scenario.exchange_models`, how long workers compute in
+`simnet.scenario.compute_models`.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, TypeAdapter, WithJsonSchema
 
-from simnet.scenario.algorithm_options import (
-    MOST_WORKERS,
-    DoubleTreeSpec,
-    GossipSpec,
-    HierarchicalSpec,
-    InNetworkSpec,
-    MapReduceSpec,
-    MeshSpec,
-    NoOptions,
-    ParameterServerSpec,
-    RingSpec,
-    StarSpec,
-    TorusSpec,
-    TreeSpec,
-)
+from simnet.scenario.algorithm_options import MOST_WORKERS, NoOptions, RingSpec
 from simnet.scenario.compute_models import (
     LARGEST_BATCH,
     GroupSpec,
+    JitterSpec,
     MemoryHierarchySpec,
+    SpeedFactors,
     StragglerSpec,
     TargetSpec,
 )
+from simnet.scenario.exchange_models import MOST_ITERATIONS, ArchitectureSpec, CompressionSpec, SyncSpec
 from simnet.scenario.fields import Flag, Name, Quantity, Real, Text, Whole, Word, hint_at, refuse, shown
 from simnet.scenario.scheduling import SchedulingSpec
-from simnet.scenario.sections import Choice, Section
+from simnet.scenario.sections import Section
 from simnet.training.communication.architectures import ARCHITECTURES
 from simnet.training.layout import PLACEMENTS
 from simnet.units import MEBIBYTE
 from simnet.workload import GRADIENT_DTYPES, OPTIMIZERS, PRECISIONS
 
 __all__ = [
-    "DISTRIBUTIONS",
-    "MOST_ITERATIONS",
-    "ArchitectureSpec",
     "CheckpointSpec",
-    "CompressionSpec",
     "DatasetSpec",
-    "JitterSpec",
     "JobSpec",
     "ParallelismSpec",
     "PipelineSpec",
-    "SyncSpec",
     "TensorSpec",
     "TrainingSpec",
     "WorkloadSpec",
 ]
 
 MOST_STAGES = 100_000
-MOST_ITERATIONS = 1_000_000
 
 
 class WorkloadSpec(Section):
@@ -115,178 +98,6 @@ class WorkloadSpec(Section):
         description="Time on caches and memory, by the one that the working set fits into; the times above are then "
         "of arithmetic alone.",
     )
-
-
-class ArchitectureSpec(Choice):
-    """How gradients are exchanged."""
-
-    ring: RingSpec | None = Field(None, description="Ring all-reduce.")
-    star: StarSpec | None = Field(None, description="Star all-reduce, with its hub a rank.")
-    tree: TreeSpec | None = Field(None, description="Tree reduce, then broadcast.")
-    double_tree: DoubleTreeSpec | None = Field(None, description="Two trees with half of the buffer each.")
-    butterfly: NoOptions | None = Field(None, description="Recursive doubling, with a fold where not a power of two.")
-    halving_doubling: NoOptions | None = Field(
-        None, description="Recursive halving, then doubling (Rabenseifner), with a fold where not a power of two."
-    )
-    mesh: MeshSpec | None = Field(None, description="Direct exchange between all ranks.")
-    hierarchical: HierarchicalSpec | None = Field(None, description="Within groups, across them, within them again.")
-    torus: TorusSpec | None = Field(None, description="Rings along the rows and columns of a grid of ranks.")
-    parameter_server: ParameterServerSpec | None = Field(None, description="Parameter servers on hosts.")
-    mapreduce: MapReduceSpec | None = Field(
-        None, description="A driver on a host of its own gathers what the workers have, and broadcasts the new model."
-    )
-    gossip: GossipSpec | None = Field(None, description="Each worker averages with its neighbours in a graph.")
-    in_network: InNetworkSpec | None = Field(
-        None, description="Switches add up what comes from below and replicate what comes from above."
-    )
-
-
-class SspSpec(Section):
-    """A bound on how stale what a worker reads may be."""
-
-    staleness: Annotated[int, Whole(0, MOST_ITERATIONS)] = Field(
-        description="Iterations that a worker may be ahead of the slowest; 0 waits for all in each iteration."
-    )
-
-
-class LocalSgdSpec(Section):
-    """Workers go on by themselves, and average from time to time."""
-
-    period: Annotated[int, Whole(1, MOST_ITERATIONS)] = Field(
-        description="Iterations of each worker from one average to the next; 1 averages after each."
-    )
-
-
-class SyncSpec(Choice):
-    """When workers synchronise."""
-
-    bsp: NoOptions | None = Field(None, description="All exchange in each iteration, and wait for each other.")
-    asp: NoOptions | None = Field(
-        None, description="Each goes on when its own exchange is over. Architectures parameter_server and gossip."
-    )
-    ssp: SspSpec | None = Field(None, description="As asp, but nobody gets too far ahead.")
-    local_sgd: LocalSgdSpec | None = Field(None, description="As bsp, but only in each period-th iteration.")
-    one_shot: NoOptions | None = Field(None, description="Only the last iteration of the run averages.")
-
-
-class _NoCompressionSpec(Section):
-    """Gradients travel as they are."""
-
-
-class _CastSpec(Section):
-    """Gradients travel in half precision."""
-
-    compress_rate: Annotated[float, Quantity("bandwidth", positive=True, limit=True)] | None = Field(
-        None,
-        description="Bytes of fp32 gradients that a worker compresses in a second, computing nothing else; as measured "
-        "on a V100 where not given (docs/compression.md).",
-    )
-    decompress_rate: Annotated[float, Quantity("bandwidth", positive=True, limit=True)] | None = Field(
-        None, description="The same of decompressing, before the optimizer."
-    )
-    error_feedback: Annotated[bool, Flag()] = Field(
-        False,
-        description="Keep what compression loses and add it to the next gradients: as much memory as the gradients.",
-    )
-
-
-class _QuantizeSpec(_CastSpec):
-    """A few bits an element, and a scale a tensor."""
-
-    bits: Annotated[int, Whole(1, 16)] = Field(8, description="Bits an element; 1 is the sign alone.")
-
-
-class _SparsifySpec(_CastSpec):
-    """The largest elements of each tensor, with their places."""
-
-    ratio: Annotated[float, Real(above=0.0, maximum=1.0)] = Field(
-        0.01, description="Share of the elements of each tensor that travels, at least one."
-    )
-
-
-class _LowRankSpec(_CastSpec):
-    """Two factors of each matrix (PowerSGD)."""
-
-    rank: Annotated[int, Whole(1, 4096)] = Field(4, description="Columns of each factor.")
-
-
-class CompressionSpec(Choice):
-    """How gradients are compressed."""
-
-    none: _NoCompressionSpec | None = Field(None, description="Gradients travel as they are.")
-    fp16: _CastSpec | None = Field(None, description="Half precision, 2 bytes an element.")
-    bf16: _CastSpec | None = Field(None, description="The same with the range of fp32.")
-    quantize: _QuantizeSpec | None = Field(None, description="A few bits an element, and a scale a tensor.")
-    sparsify: _SparsifySpec | None = Field(
-        None, description="The largest elements of each tensor: gathered by all workers, or pushed to servers."
-    )
-    low_rank: _LowRankSpec | None = Field(
-        None, description="Two factors of each matrix, all-reduced one after the other (PowerSGD)."
-    )
-
-
-DISTRIBUTIONS = {
-    "lognormal": "sigma",
-    "normal": "sigma",
-    "uniform": "half_width",
-    "exponential": "scale",
-    "pareto": "shape",
-}
-"""Distribution of jitter and the name of its one parameter."""
-
-
-class JitterSpec(Section):
-    """A random factor on the compute time of each worker in each iteration."""
-
-    distribution: Annotated[str, Word(tuple(DISTRIBUTIONS))] = Field(
-        "lognormal",
-        description="lognormal: exp(sigma z - sigma²/2); normal: 1 + sigma z, at least 0; uniform: between "
-        "1 - half_width and 1 + half_width; exponential: 1 - scale + scale x, x with mean 1; pareto: at least "
-        "(shape - 1)/shape. All have mean 1.",
-    )
-    sigma: Annotated[float, Real(minimum=0, maximum=10)] | None = Field(
-        None, description="lognormal: standard deviation of the logarithm; normal: standard deviation. Relative."
-    )
-    half_width: Annotated[float, Real(minimum=0, maximum=1)] | None = Field(
-        None, description="uniform: largest deviation from 1. Relative."
-    )
-    scale: Annotated[float, Real(minimum=0, maximum=1)] | None = Field(
-        None, description="exponential: the part of the time that is random; 1: all of it, as Poisson processes are."
-    )
-    shape: Annotated[float, Real(above=1, maximum=1e6)] | None = Field(
-        None, description="pareto: the smaller, the longer the rarest; finite variance above 2."
-    )
-
-
-class _Rank(Whole):
-    """The number of a rank as a key, which JSON can only write as text."""
-
-    def check(self, value: object) -> int:
-        """Return the number or refuse it."""
-        # As the number is written, so that no rank has two keys.
-        is_number = isinstance(value, str) and re.fullmatch(r"0|[1-9][0-9]{0,8}", value)
-        return super().check(int(value) if is_number else value)  # type: ignore[call-overload]
-
-
-_Speed = Annotated[float, Real(above=0.0, maximum=1e6)]
-_SPEED_OF_EACH: TypeAdapter[tuple[float, ...]] = TypeAdapter(tuple[_Speed, ...])
-_SPEED_BY_RANK: TypeAdapter[dict[int, float]] = TypeAdapter(dict[Annotated[int, _Rank(0, MOST_WORKERS)], _Speed])
-
-
-def _speed_factors(value: Any) -> dict[int, float] | tuple[float, ...]:
-    if isinstance(value, (list, tuple)):
-        return _SPEED_OF_EACH.validate_python(value)
-    if not isinstance(value, dict):
-        refuse(f"is {shown(value)}", "a list with one speed a worker, or a mapping {rank: speed}, is wanted")
-    return dict(sorted(_SPEED_BY_RANK.validate_python(value).items()))
-
-
-_SPEED_FACTORS_SCHEMA = {
-    "anyOf": [
-        {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0}},
-        {"type": "object", "patternProperties": {r"^(0|[1-9][0-9]*)$": {"type": "number", "exclusiveMinimum": 0}}},
-    ]
-}
 
 
 class ParallelismSpec(Section):
@@ -403,13 +214,11 @@ class TrainingSpec(Section):
         description="What travels together, and what goes first.",
     )
     compression: CompressionSpec = Field(
-        default_factory=lambda: CompressionSpec(none=_NoCompressionSpec()),
+        default_factory=lambda: CompressionSpec.model_validate("none"),
         description="What travels instead of fp32 gradients: none, fp16, bf16, quantize, sparsify, low_rank.",
     )
     jitter: JitterSpec | None = Field(None, description="Random variation of the compute time; none where not given.")
-    speed_factors: Annotated[
-        dict[int, float] | tuple[float, ...], PlainValidator(_speed_factors), WithJsonSchema(_SPEED_FACTORS_SCHEMA)
-    ] = Field(
+    speed_factors: SpeedFactors = Field(
         default_factory=dict,
         description="Relative speed of workers, 1 where not given: a list, or {rank: factor}; 0.5 takes twice as long.",
     )

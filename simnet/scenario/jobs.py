@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from simnet.errors import InputError, Problem, nearest
 from simnet.scenario.job_models import DatasetSpec
-from simnet.scenario.training import Room
+from simnet.scenario.room import Room
 from simnet.topology import Topology
 from simnet.training.communication.architectures import arrange
 from simnet.training.communication.compression import NUMBER_BYTES, is_factored

@@ -25,9 +25,10 @@ from simnet.scenario.locate import find_file
 from simnet.scenario.models import ScenarioSpec
 from simnet.scenario.overrides import Override, apply_overrides, overrides_from_mapping
 from simnet.scenario.protocol_models import protocol_data
+from simnet.scenario.room import Room, replicas
 from simnet.scenario.sections import NotKnownError, problems_of, right_part
 from simnet.scenario.settings import Fault, Scenario
-from simnet.scenario.training import Room, build_training, idle_notes, replicas
+from simnet.scenario.training import build_training, idle_notes
 from simnet.scenario.workloads import build_workload
 from simnet.scenario.yaml_document import read_yaml
 from simnet.topology import Topology

@@ -12,9 +12,10 @@ from typing import Annotated
 from pydantic import Field
 
 from simnet.fabric.packet.settings import DEFAULT_PACKETS
+from simnet.scenario.exchange_models import MOST_ITERATIONS
 from simnet.scenario.fault_models import FaultSpec
 from simnet.scenario.fields import Flag, Name, Quantity, Real, Whole, Word
-from simnet.scenario.job_models import MOST_ITERATIONS, DatasetSpec, JobSpec, TrainingSpec, WorkloadSpec
+from simnet.scenario.job_models import DatasetSpec, JobSpec, TrainingSpec, WorkloadSpec
 from simnet.scenario.protocol_models import ProtocolSpec
 from simnet.scenario.sections import Section
 from simnet.scenario.topology_models import TopologySpec
