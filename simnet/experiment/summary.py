@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from simnet.engine.recorder import Recorder
-from simnet.errors import InvariantError
+from simnet.errors import InvariantError, SimulationError
 from simnet.experiment.tables import (
     PARTS,
     Measurement,
@@ -62,6 +62,8 @@ def tables_of(
     ------
     InvariantError
         It was faster than it can be, or a resource carried more than it can.
+    SimulationError
+        The measured time was over before an iteration was.
     """
     name = jobs[0].settings.name if len(jobs) == 1 else "all"
     links = links_table(name, fabric, measurement, [job.sent for job in jobs])
@@ -100,6 +102,8 @@ def _summary(
     """Return the one row of a job."""
     training, workload = job.settings.training, job.settings.workload
     measured = iterations[iterations["iteration"] >= 0]
+    if measured.empty:
+        raise SimulationError(f"no worker of job {job.settings.name} ended an iteration in the measured time")
     begun_first = iterations.groupby("rank")["start_s"].min()
     numbers = range(scenario.run.warmup, scenario.run.warmup + scenario.run.iterations)
     means = {name: float(measured[name].mean()) for name in PARTS}

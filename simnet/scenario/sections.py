@@ -124,7 +124,7 @@ def one_key(value: Any, known: list[str], beside: Mapping[str, str] = MappingPro
     """
     if not isinstance(value, Mapping) or not value:
         refuse(
-            f"is {shown(value) if value else 'empty'}",
+            f"is {'empty' if isinstance(value, (Mapping, list)) and not value else shown(value)}",
             f"a name, or {{name: {{option: value}}}}, is wanted; {hint_at('', known)}",
         )
     for key in value:

@@ -289,3 +289,16 @@ def test_every_problem_of_every_file_is_said(command, here):
 def test_an_error_in_json_mode_is_no_json(command, wrong):
     with pytest.raises(json.JSONDecodeError):
         json.loads(command("run", wrong, "--json").err)
+
+
+def test_a_duration_in_which_no_iteration_ends_gives_no_numbers(command, here):
+    (here / "short.yaml").write_text(
+        "topology: {star: {hosts: 2, bandwidth: 10 Gbps, latency: 1 us}}\n"
+        "protocol: tcp\n"
+        "workload: {model: resnet50, gpu: v100, batch_size: 64}\n"
+        "training: {sync: asp, architecture: gossip}\n"
+        "run: {duration: 1 ns}\n"
+    )
+    status, out, err = command("run", "short.yaml")
+    assert (status, out) == (1, "")
+    assert err == "no worker of job train ended an iteration in the measured time\n"

@@ -130,6 +130,16 @@ def test_who_does_not_come_back_ends_the_run():
 
 
 @pytest.mark.parametrize(
+    ("workers", "said"),
+    [(2, r"1 worker of job train waits for it since 1.1 s in"), (1, r"nobody is left of job train in")],
+)
+def test_so_it_does_where_few_are_left(workers, said):
+    crash = {"worker_crash": {"worker": 0, "at": "1 s", "detect_after": "100 ms"}}
+    with pytest.raises(StalledError, match=r"worker 0 crashed at 1 s and does not come back; " + said):
+        simnet.run(scenario_of([crash], {"workers": workers}))
+
+
+@pytest.mark.parametrize(
     ("training", "fault", "said"),
     [
         (

@@ -103,6 +103,8 @@ from .marked import MARK, RIGHT, at_mark, said_of, with_changed
         ("training: {architecture: {mesh: {exchange: »half}}}", "exchange is 'half', known: scatter, full"),
         ("training: {architecture: {»mash: {}}}", "architecture does not know 'mash', did you mean 'mesh'?"),
         ("training: {architecture: »{}}", "architecture is empty, a name, or {name: {option: value}}, is wanted"),
+        ("training: {architecture: »0}", "architecture is 0, a name, or {name: {option: value}}, is wanted"),
+        ("training: {architecture: »false}", "architecture is false, a name, or {name: {option: value}}, is wanted"),
         ("training: {architecture: »3}", "architecture is 3, a name, or {name: {option: value}}, is wanted"),
         (
             "training: {architecture: {butterfly: {»chunks: 2}}}",

@@ -167,9 +167,11 @@ class Supervisor:
         """Return the error of somebody not coming back, for whom others wait."""
         crew, crash = self.crew, self._away[holder].crash
         iteration = min((self._next_iteration(worker.rank) for worker in crew.workers), default=0)
+        wait = {0: "nobody is left of", 1: "1 worker of"}.get(waiting, f"{waiting} workers of")
+        since = f" wait{'s' if waiting == 1 else ''} for it since {crew.env.now:.9g} s" if waiting else ""
         return StalledError(
-            f"{holder} crashed at {crash.begin_s:.9g} s and does not come back; {waiting} workers of job {crew.job} "
-            f"wait for it since {crew.env.now:.9g} s in iteration {iteration}"
+            f"{holder} crashed at {crash.begin_s:.9g} s and does not come back; "
+            f"{wait} job {crew.job}{since} in iteration {iteration}"
         )
 
     def _replica_takes_over(self, crash: ServerCrash, move: Callable[[dict[int, int]], None]) -> None:
