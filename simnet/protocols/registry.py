@@ -103,6 +103,13 @@ def resolve(name: str, overrides: Mapping[str, Value] | None = None, link_kinds:
     if chosen["payload_bytes"] <= 0:
         hint = f"{definition.name} has {header:g} B of headers"
         raise InputError(Problem(f"an MTU of {chosen['mtu_bytes']:g} B leaves no payload", hint, ("mtu_bytes",)))
+    crossed = [
+        Problem(_is_above(low, high, chosen), "the other way round is wanted", (low if low in given else high,))
+        for low, high in (("minimum_timeout_s", "maximum_timeout_s"), ("mark_from_s", "mark_all_s"))
+        if low in chosen and high in chosen and chosen[low] > chosen[high]
+    ]
+    if crossed:
+        raise InputError(crossed)
     behaviour = {field: chosen.pop(field) for field in list(chosen) if FIELDS[field].of_transport}
     return FlowProtocol(
         name=definition.name,
@@ -167,6 +174,11 @@ def _definition(name: str, link_kinds: Iterable[str]) -> Definition:
     if known is None:
         raise InputError(Problem(f"there is no protocol {name!r}", nearest(name, PROTOCOLS)))
     return known
+
+
+def _is_above(low: str, high: str, chosen: Mapping[str, Any]) -> str:
+    lower, higher = FIELDS[low], FIELDS[high]
+    return f"{lower.key} of {lower.written(chosen[low])} is above {higher.key} of {higher.written(chosen[high])}"
 
 
 def _problems(name: str, value: object) -> list[Problem]:

@@ -21,6 +21,7 @@ from simnet.scenario.topology_models import GeneratorSpec, TopologySpec, generat
 from simnet.scenario.yaml_document import parse_yaml, read_yaml
 from simnet.topology import GENERATORS, TOPOLOGY_SUFFIXES, Topology, load_topology_file
 from simnet.training.settings import BackgroundSettings, RunSettings
+from simnet.units import format_duration
 
 __all__ = [
     "TOPOLOGY_FILES",
@@ -32,6 +33,9 @@ __all__ = [
     "load_topology",
     "topology_from_text",
 ]
+
+LONGEST_LINK_S = 3600.0
+"""Longest latency of a link at packet level, of whose clock of 9.2 million seconds it leaves enough for a run [s]."""
 
 TOPOLOGY_FILES = (".yaml", ".yml", *TOPOLOGY_SUFFIXES)
 """Suffixes of topology files."""
@@ -185,15 +189,27 @@ def build_background(spec: BackgroundSpec, topology: Topology | None) -> Backgro
     return BackgroundSettings(spec.load, spec.sizes, spec.mean_size, spec.pairs, spec.shape)
 
 
-def build_packet(spec: PacketSpec, protocol: FlowProtocol | None) -> PacketSettings:
+def build_packet(spec: PacketSpec, protocol: FlowProtocol | None, longest_s: float = 0.0) -> PacketSettings:
     """Return the settings of the packet level.
+
+    Parameters
+    ----------
+    spec : PacketSpec
+    protocol : FlowProtocol or None
+    longest_s : float
+        Latency of the longest link [s].
 
     Raises
     ------
     InputError
-        A switch that would never resume, or that has no room for a packet.
+        A switch that would never resume, or that has no room for a packet; links too long for a clock that counts
+        picoseconds.
     """
     problems = []
+    if longest_s > LONGEST_LINK_S:
+        message = f"a link with a latency of {format_duration(longest_s)} is too long for packets"
+        hint = f"time is counted in picoseconds: at most {format_duration(LONGEST_LINK_S)}, or fidelity: flow"
+        problems.append(Problem(message, hint, ("fidelity",)))
     if spec.resume_at > spec.pause_at:
         hint = "a switch resumes with less than what it paused at"
         problems.append(Problem("resume_at is above pause_at", hint, ("packet", "resume_at")))

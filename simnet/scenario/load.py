@@ -184,7 +184,7 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
     background = attempt(("background",), lambda: _background(right, topology))
     faults = attempt(("faults",), lambda: _faults(right, topology))
     crashes = attempt(("faults",), lambda: _crashes(right, topology, jobs))
-    packet = attempt((), lambda: _packet(right, protocol))
+    packet = attempt((), lambda: _packet(right, protocol, topology))
     spec, placed = parts.spec, [job for job in jobs if job is not None]
     if problems or spec is None or topology is None or protocol is None or run is None or len(placed) < len(jobs):
         raise InputError(_in_order(problems))
@@ -232,9 +232,12 @@ def _in_their_order(faults: Mapping[int, NetworkFault], crashes: Mapping[int, Jo
     return tuple(found[number] for number in sorted(found))
 
 
-def _packet(right: Any, protocol: FlowProtocol | None) -> PacketSettings | None:
+def _packet(right: Any, protocol: FlowProtocol | None, topology: Topology | None) -> PacketSettings | None:
     """Return the settings of the packet level; None at flow level."""
-    return build_packet(right.packet, protocol) if right.fidelity == "packet" else None
+    if right.fidelity != "packet":
+        return None
+    longest_s = float(topology.compiled.link_latency.max(initial=0.0)) if topology is not None else 0.0
+    return build_packet(right.packet, protocol, longest_s)
 
 
 _Attempt = Callable[[KeyPath, Callable[[], Any]], Any]

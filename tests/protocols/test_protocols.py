@@ -226,3 +226,30 @@ def test_links_that_a_protocol_is_not_made_for_are_named(name, link_kinds, stran
 )
 def test_links_that_fit_or_stay_in_a_host_are_not_mentioned(name, link_kinds):
     assert mismatch(resolve(name), link_kinds) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "said", "place"),
+    [
+        (
+            "tcp",
+            {"maximum_timeout_s": 1e-6},
+            "minimum_timeout of 200 ms is above maximum_timeout of 1 us",
+            "maximum_timeout_s",
+        ),
+        (
+            "tcp",
+            {"minimum_timeout_s": 1e4},
+            "minimum_timeout of 10000 s is above maximum_timeout of",
+            "minimum_timeout_s",
+        ),
+        ("dctcp", {"mark_from_s": 1.0}, "mark_from of 1 s is above mark_all of", "mark_from_s"),
+    ],
+)
+def test_bounds_the_wrong_way_round(name, overrides, said, place):
+    """Told at the one that was given."""
+    with pytest.raises(InputError) as caught:
+        resolve(name, overrides)
+    [problem] = caught.value.problems
+    assert problem.message.startswith(said)
+    assert problem.path == (place,)

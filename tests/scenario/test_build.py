@@ -272,3 +272,11 @@ def test_what_is_built_cannot_be_changed():
             part.name = "x"
     with pytest.raises(TypeError):
         scenario.job.training.architecture.options["hub"] = 1
+
+
+def test_links_too_long_for_packets_are_refused():
+    """The clock of the packet level counts picoseconds, of which 2^63 are 9.2 million seconds."""
+    long = {"topology": {"star": {"hosts": 2, "latency": "2 h"}}, "fidelity": "packet", "training.workers": 2}
+    with pytest.raises(InputError, match=r"a link with a latency of 2 h is too long for packets, .* at most 1 h"):
+        load_scenario("resnet50_16gpu", long)
+    assert load_scenario("resnet50_16gpu", long | {"fidelity": "flow"}).packet is None
