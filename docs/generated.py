@@ -40,6 +40,8 @@ _RESULT_TABLES = (
     "connections",
     "faults",
     "staleness",
+    "spans",
+    "load",
     "messages",
 )
 

@@ -35,6 +35,10 @@ def run(
         Path | None,
         typer.Option("-o", "--output", metavar="DIR", help="Folder of the result; results/runs/NAME by default."),
     ] = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a timeline for Perfetto: .json or .json.gz; of one scenario."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
@@ -55,20 +59,38 @@ def run(
     for scenario, folder in zip(attempts, folders, strict=True):
         if scenario is not None or folder == output:
             attempt(problems, partial(check_folder, folder))
+    if timeline is not None:
+        problems += _timeline_problems(timeline, len(scenarios))
     if problems:
         raise InputError(dict.fromkeys(problems))
     results = []
     for scenario, folder in zip(loaded, folders, strict=True):
-        result = run_one(scenario, say=say)
+        result = run_one(scenario, say=say, timeline=timeline is not None)
         for warning in result.warnings:
             say(f"warning: {scenario.name}: {warning}")
         result.save(folder)
         say(f"wrote {folder}")
+        if timeline is not None:
+            from simnet.experiment.timeline import write_timeline
+
+            write_timeline(result, timeline)
+            say(f"wrote {timeline}; ui.perfetto.dev opens it")
         results.append(result)
     if as_json:
         print(_as_json(results))
     elif not quiet:
         _show(results)
+
+
+def _timeline_problems(timeline: Path, scenarios: int) -> list[Problem]:
+    from simnet.errors import Problem
+
+    found = []
+    if scenarios > 1:
+        found.append(Problem("--timeline is of one scenario", f"{scenarios} are given"))
+    if not timeline.name.endswith((".json", ".json.gz")):
+        found.append(Problem(f"--timeline is {str(timeline)!r}", "a file that ends with .json or .json.gz is wanted"))
+    return found
 
 
 def _tell(line: str) -> None:

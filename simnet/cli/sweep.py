@@ -82,6 +82,9 @@ def sweep(
                 tell=tell,
                 say=say,
             )
+    except InputError:
+        _tell("stopped: what is finished is kept; the same command goes on from there")
+        raise
     except KeyboardInterrupt:
         write_sweep(loaded, store)
         _tell(f"stopped: what is finished is in {folder}; the same command goes on from there")

@@ -317,6 +317,25 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("begin_s", "float", "s", "when it began"),
         Column("end_s", "float", "s", "when it was over: of a crash, when there was somebody again; inf: never"),
     ),
+    "spans": (
+        _JOB,
+        Column("iteration", "int", "", "number of the iteration; the warm-up has those below 0"),
+        Column("rank", "int", "", "number of the worker"),
+        Column(
+            "what",
+            "str",
+            "",
+            "compute, exposed communication, waiting, input or checkpoint; step: of several workers together",
+        ),
+        Column("start_s", "float", "s", "simulated time at which it began"),
+        Column("duration_s", "float", "s", "for how long it went on"),
+    ),
+    "load": (
+        Column("time_s", "float", "s", "simulated time at which an interval begins"),
+        Column("duration_s", "float", "s", "length of the interval"),
+        Column("resource", "str", "", "link, or stack or memory of a host"),
+        Column("utilisation", "float", "", "what it carried in the interval, over what it could"),
+    ),
     "messages": (
         Column("job", "str", "", "name of the job; empty for background traffic"),
         Column("collective", "str", "", "which exchange it belongs to"),

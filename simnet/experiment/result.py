@@ -24,7 +24,7 @@ __all__ = ["Result", "check_folder", "load_result"]
 
 _DETAILS = ("iterations", "workers", "collectives", "links")
 _MESSAGES = "messages.parquet"
-_OPTIONAL = ("queues", "connections", "faults", "staleness")
+_OPTIONAL = ("queues", "connections", "faults", "staleness", "spans", "load")
 _MOST_TRIES = 100
 
 
@@ -58,6 +58,8 @@ class Result:
         How many iterations were how stale, where workers exchange by themselves.
     faults : DataFrame, optional
         One row a fault, where the scenario has some.
+    spans, load : DataFrame, optional
+        What each worker did when, and how busy resources were, where a timeline was wanted.
     """
 
     summary: pd.DataFrame
@@ -73,6 +75,8 @@ class Result:
     connections: pd.DataFrame | None = None
     staleness: pd.DataFrame | None = None
     faults: pd.DataFrame | None = None
+    spans: pd.DataFrame | None = None
+    load: pd.DataFrame | None = None
 
     @property
     def messages(self) -> pd.DataFrame:

@@ -7,6 +7,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ import simpy
 
 from simnet.engine.recorder import Recorder
 from simnet.errors import StalledError
+from simnet.experiment.load import sample_load
 from simnet.experiment.messages import MessageFile
 from simnet.experiment.result import Result
 from simnet.experiment.summary import tables_of
-from simnet.experiment.tables import Measurement, connections_table, faults_table, queues_table
+from simnet.experiment.tables import Measurement, connections_table, faults_table, queues_table, spans_table
 from simnet.fabric.faults import HostSlow, LinkFault, start_faults
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.interface import Fabric
@@ -29,6 +31,7 @@ from simnet.fabric.warm_up import compile_kernels
 from simnet.scenario import Override, Scenario, load_scenario
 from simnet.training.background import start_background
 from simnet.training.job import start_job
+from simnet.training.records import SpanRow
 
 __all__ = ["run", "run_scenario"]
 
@@ -37,6 +40,8 @@ def run(
     scenario: str | Path | Mapping[str, Any] | Scenario,
     overrides: Mapping[str, object] | Iterable[Override] = (),
     say: Callable[[str], None] | None = None,
+    *,
+    timeline: bool = False,
 ) -> Result:
     """Run a scenario.
 
@@ -48,6 +53,8 @@ def run(
         Values to put in first, by path: ``{"training.workers": 32}``.
     say : callable, optional
         Told in a line what takes long; standard error by default.
+    timeline : bool
+        Keep what each worker does when, and the load of resources, for `simnet.experiment.timeline`; it takes longer.
 
     Returns
     -------
@@ -65,6 +72,8 @@ def run(
     compile_kernels(say or _say)
     if scenario.packet is not None:
         compile_packet_kernels(say or _say)
+    if timeline:
+        scenario = replace(scenario, run=replace(scenario.run, records_timeline=True))
     return run_scenario(scenario)
 
 
@@ -99,6 +108,7 @@ def run_scenario(scenario: Scenario) -> Result:
     started = _Counters(fabric)
     env.any_of([job.course.measured for job in jobs]).callbacks.append(lambda _: started.take())
     done = env.all_of([job.course.done for job in jobs])
+    load = sample_load(env, fabric, done, _interval_s(scenario)) if scenario.run.records_timeline else None
     try:
         env.run(until=done)
     except RuntimeError:
@@ -125,7 +135,21 @@ def run_scenario(scenario: Scenario) -> Result:
         tables["queues"], tables["connections"] = queues_table(fabric), connections_table(fabric)
     if scenario.faults:
         tables["faults"] = faults_table(scenario.faults)
+    if load is not None:
+        tables["spans"], tables["load"] = spans_table(recorder.rows(SpanRow), jobs), load.table(network)
     return Result(**tables, scenario=scenario.resolved, about=about, warnings=scenario.warnings, message_file=messages)
+
+
+def _interval_s(scenario: Scenario) -> float:
+    """Return how far apart samples of the load are at first: some hundred in what the fastest job computes [s]."""
+    computing_s = [getattr(job.workload, "compute_time_s", 0.0) for job in scenario.jobs]
+    return min((seconds for seconds in computing_s if seconds > 0.0), default=_SAMPLED_S) / _SAMPLES
+
+
+_SAMPLED_S = 0.1
+"""What is sampled where nothing says how long an iteration takes [s]."""
+
+_SAMPLES = 200
 
 
 class _Counters:

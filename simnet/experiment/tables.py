@@ -17,7 +17,7 @@ from simnet.scenario import Fault
 from simnet.traffic import Schedule, count
 from simnet.training.course import Course
 from simnet.training.job import Job
-from simnet.training.records import CollectiveRow, IterationRow, Sent
+from simnet.training.records import CollectiveRow, IterationRow, Sent, SpanRow
 from simnet.units import GIGA
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "links_table",
     "ordered",
     "queues_table",
+    "spans_table",
     "staleness_table",
     "workers_table",
 ]
@@ -223,3 +224,13 @@ def _cores(fabric: Fabric, measurement: Measurement, sent: Sequence[Sent]) -> pd
         for node, core in sorted(busy)
     ]
     return pd.DataFrame(rows)
+
+
+def spans_table(rows: Sequence[SpanRow], jobs: Sequence[Job]) -> pd.DataFrame:
+    """Return one row for each thing that a worker did, in order of time; the warm-up has numbers below 0."""
+    frame = pd.DataFrame(rows, columns=list(SpanRow._fields))
+    for job in jobs:
+        own = frame["job"] == job.settings.name
+        frame.loc[own, "iteration"] -= job.course.first[frame.loc[own, "rank"].to_numpy(dtype=np.int64)]
+    frame["duration_s"] = frame["end_s"] - frame["start_s"]
+    return ordered("spans", frame.sort_values(["start_s", "job", "rank"], kind="stable", ignore_index=True))

@@ -22,7 +22,7 @@ from simnet.training.group import Group, Grouping
 from simnet.training.layout import lay_out_workers
 from simnet.training.loader import Loader
 from simnet.training.plan import Plan
-from simnet.training.records import Sent
+from simnet.training.records import Sent, SpanRow
 from simnet.training.recovery.alone import AloneSupervisor
 from simnet.training.recovery.checkpoints import AloneCheckpoints, Checkpoints, InStepCheckpoints
 from simnet.training.recovery.in_step import InStepSupervisor
@@ -30,7 +30,7 @@ from simnet.training.recovery.state import State, Store
 from simnet.training.recovery.state_layout import lay_out_state
 from simnet.training.recovery.supervisor import Crew
 from simnet.training.settings import JobSettings, RunSettings
-from simnet.training.worker import Worker, as_usual, work
+from simnet.training.worker import Worker, as_usual, untold, work
 from simnet.workload import DataflowWorkload
 
 __all__ = ["Job", "start_job"]
@@ -169,6 +169,7 @@ def start_job(
             loader,
             checkpoints,
             lasts_s[rank],
+            _telling(env, recorder, settings.name, rank) if run.records_timeline else untold,
         )
         workers.append(worker)
     crew = Crew(env, fabric, recorder, settings.name, workers, course, sent, loader, state)
@@ -180,6 +181,16 @@ def start_job(
     return Job(
         settings, nodes, everything, compute, fastest_samples_per_s, sent, loader, course, checkpoints, supervisor
     )
+
+
+def _telling(env: simpy.Environment, recorder: Recorder, job: str, rank: int) -> Callable[[int, str, float], None]:
+    """Return what takes note of what a worker does when."""
+
+    def tell(iteration: int, what: str, start_s: float) -> None:
+        if env.now > start_s:
+            recorder.add(SpanRow(job, iteration, rank, what, start_s, env.now))
+
+    return tell
 
 
 def _lasting(slow: Sequence[HostSlow], host: int) -> Callable[[float, float], float]:

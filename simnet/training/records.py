@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simnet.fabric.interface import Placed
 from simnet.fabric.play import Play
 
-__all__ = ["CollectiveRow", "IterationRow", "Sent"]
+__all__ = ["CollectiveRow", "IterationRow", "Sent", "SpanRow"]
 
 
 class IterationRow(NamedTuple):
@@ -56,6 +56,23 @@ class IterationRow(NamedTuple):
             + self.input_time_s
             + self.checkpoint_time_s
         )
+
+
+class SpanRow(NamedTuple):
+    """What a worker did from one instant to another; recorded only where a timeline is wanted.
+
+    Attributes
+    ----------
+    what : compute, exposed communication, waiting, input or checkpoint; step, where several workers compute together
+    start_s, end_s : from and until when [s]
+    """
+
+    job: str
+    iteration: int
+    rank: int
+    what: str
+    start_s: float
+    end_s: float
 
 
 class CollectiveRow(NamedTuple):

@@ -285,6 +285,8 @@ class RunSettings:
         Of all random streams.
     records_messages : bool
         Keep every single message.
+    records_timeline : bool
+        Keep what each worker does when.
     """
 
     iterations: int = 10
@@ -292,3 +294,4 @@ class RunSettings:
     duration_s: float | None = None
     seed: int = 0
     records_messages: bool = False
+    records_timeline: bool = False

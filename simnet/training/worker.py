@@ -23,12 +23,16 @@ from simnet.training.plan import Plan, Stretch
 from simnet.training.records import IterationRow
 from simnet.training.recovery.checkpoints import Checkpoints
 
-__all__ = ["Exchanges", "Worker", "as_usual", "work"]
+__all__ = ["Exchanges", "Worker", "as_usual", "untold", "work"]
 
 
 def as_usual(begin_s: float, work_s: float) -> float:  # noqa: ARG001
     """Return how long work takes on a host that is never slow: as it does [s]."""
     return work_s
+
+
+def untold(iteration: int, what: str, start_s: float) -> None:
+    """Take no note of what a worker has done since an instant."""
 
 
 class Exchanges(Protocol):
@@ -84,6 +88,8 @@ class Worker:
         What it writes, or waits for, before some iterations.
     lasts_s : callable
         ``(begin_s, work_s) -> s``: how long computing takes that takes `work_s` where the host is not slow [s].
+    tell : callable
+        ``(iteration, what, start_s)``: told what it has done since then, for a timeline.
     """
 
     env: simpy.Environment
@@ -104,12 +110,14 @@ class Worker:
     loader: Loader | None
     checkpoints: Checkpoints | None = None
     lasts_s: Callable[[float, float], float] = as_usual
+    tell: Callable[[int, str, float], None] = untold
 
 
 @dataclass
 class _Times:
     """What a worker has done in an iteration [s]."""
 
+    iteration: int
     compute_s: float = 0.0
     exposed_s: float = 0.0
     waiting_s: float = 0.0
@@ -136,7 +144,7 @@ def work(worker: Worker, first: int = 0, attempt: int = 0) -> Waits:
         if not worker.course.goes_on(worker.rank, iteration):
             # Nobody comes after the last iteration who would wait for what it leaves open.
             if iteration > first:
-                yield from _stall(worker, iteration - 1, worker.plan.left_open, _Times())
+                yield from _stall(worker, iteration - 1, worker.plan.left_open, _Times(iteration))
             worker.course.leave()
             return
         yield from _iterate(worker, iteration, attempt, begins=iteration == first)
@@ -145,17 +153,19 @@ def work(worker: Worker, first: int = 0, attempt: int = 0) -> Waits:
 def _iterate(worker: Worker, iteration: int, attempt: int, *, begins: bool) -> Waits:
     env, fabric = worker.env, worker.fabric
     start_s, transferred_s = env.now, fabric.transfer_s(worker.node)
-    times, ahead = _Times(), 0
+    times, ahead = _Times(iteration), 0
     own = worker.communicator if isinstance(worker.communicator, OwnCommunicator) else None
     if worker.checkpoints is not None:
         yield from worker.checkpoints.before(worker.rank, iteration)
         times.checkpoint_s = env.now - start_s
+        worker.tell(iteration, "checkpoint", start_s)
     if own is not None:
         ahead = own.begin()
     if worker.loader is not None:
         asked_s = env.now
         yield from worker.loader.next_batch(worker.rank, iteration)
         times.input_s = env.now - asked_s
+        worker.tell(iteration, "input", asked_s)
     if worker.step is not None:
         yield from _take_part(worker, worker.step, iteration, times)
     elif worker.compute is not None:
@@ -190,8 +200,9 @@ def _compute(worker: Worker, compute: ComputeTimes, iteration: int, times: _Time
         if stretch.after_previous and not begins:
             yield from _stall(worker, iteration - 1, stretch.after_previous, times)
         if end_s > passed_s:
-            lasts_s = worker.lasts_s(env.now, end_s - passed_s)
+            began_s, lasts_s = env.now, worker.lasts_s(env.now, end_s - passed_s)
             yield env.timeout(lasts_s)
+            worker.tell(iteration, "compute", began_s)
             times.compute_s += lasts_s - (end_s - passed_s)
             passed_s = end_s
         _announce(worker, iteration, stretch)
@@ -208,6 +219,7 @@ def _take_part(worker: Worker, step: SplitStep, iteration: int, times: _Times) -
             yield from step.communicator.reach(iteration, 0, milestone)
         _announce(worker, iteration, stretch)
     together_s = yield from step.communicator.finish(iteration, 0, member)
+    worker.tell(iteration, "step", began_s)
     compute_s, alone_s = step.times_of(iteration, worker.rank)
     # What takes the memory of a host takes a slower worker no longer.
     compute_s = min(compute_s, env.now - began_s)
@@ -253,3 +265,4 @@ def _stall(worker: Worker, iteration: int, parts: Iterable[int], times: _Times) 
         exposed_s = stall_s
     times.exposed_s += exposed_s
     times.waiting_s += stall_s - exposed_s
+    worker.tell(times.iteration, "waiting" if exposed_s < stall_s / 2.0 else "exposed communication", began_s)

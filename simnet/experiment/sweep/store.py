@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +11,10 @@ from typing import Any
 import pandas as pd
 
 from simnet.errors import InputError, Problem
+from simnet.experiment.files import unwritable, write_whole
 from simnet.experiment.sweep.point import Outcome
 
-__all__ = ["Store", "check_store", "write_whole"]
+__all__ = ["Store", "check_store"]
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def check_store(folder: Path) -> None:
     except FileNotFoundError:
         strange = []
     except OSError as error:
-        raise _unwritable(folder / "points", error) from None
+        raise unwritable(folder / "points", error) from None
     if strange:
         hint = "an empty or new folder, or that of a sweep, is wanted"
         raise InputError(Problem(f"the folder holds {strange[0]!r}, which is of no sweep", hint, source=str(folder)))
@@ -110,42 +109,3 @@ def check_store(folder: Path) -> None:
 
 _OWN = {"points", "sweep.json", *(f"{name}.{kind}" for name in ("sweep", "means") for kind in ("parquet", "csv"))}
 """What the folder of a sweep holds."""
-
-
-class write_whole:  # noqa: N801 (used as a function)
-    """Let a file appear under its name when it is written, by renaming it.
-
-    Parameters
-    ----------
-    path : Path
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> Path:
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
-            os.close(handle)
-        except OSError as error:
-            raise _unwritable(self._path, error) from None
-        self._made = Path(name)
-        return self._made
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        try:
-            if error is None:
-                self._made.chmod(0o644)
-                self._made.replace(self._path)
-        except OSError as refused:
-            raise _unwritable(self._path, refused) from None
-        finally:
-            self._made.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise _unwritable(self._path, error) from None
-
-
-def _unwritable(path: Path, error: OSError) -> InputError:
-    hint = "what is finished is kept: the same command goes on when there is room"
-    return InputError(Problem(f"cannot be written: {error.strerror or error}", hint, source=str(path.parent)))

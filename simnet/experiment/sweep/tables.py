@@ -14,8 +14,9 @@ import pandas as pd
 
 from simnet.errors import InputError, Problem
 from simnet.experiment.columns import COLUMNS
+from simnet.experiment.files import write_whole
 from simnet.experiment.sweep.point import Outcome, key_of
-from simnet.experiment.sweep.store import Store, write_whole
+from simnet.experiment.sweep.store import Store
 from simnet.scenario.sweep.load import SEED, Sweep
 
 __all__ = ["KEYS", "load_sweep", "means_of", "merge_sweeps", "shown", "table_of", "write_sweep"]
