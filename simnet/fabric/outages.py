@@ -8,12 +8,17 @@ from dataclasses import dataclass
 import simpy
 
 from simnet.engine.alarm import NORMAL, Alarm
+from simnet.errors import StalledError
 from simnet.fabric.event_player import Stopped
 from simnet.fabric.play import Play
 from simnet.fabric.retransmission import goes_on_s
 from simnet.protocols import FlowProtocol
 
-__all__ = ["Outages"]
+__all__ = ["GIVES_UP_AFTER_S", "Outages"]
+
+GIVES_UP_AFTER_S = 924.6
+"""For how long a sender tries in vain, while its path comes and goes, until the run is given up [s]: Linux closes a TCP
+connection after 15 retransmissions without an answer, which are at least so long (``tcp_retries2``, ip-sysctl)."""
 
 _Resume = Callable[[Play, int, float], bool]
 
@@ -86,5 +91,12 @@ class Outages:
 
     def _ring(self, place: tuple[Play, int], until_s: float) -> None:
         hold = self._holds.get(place)
-        if hold is not None and hold.until_s == until_s and self._resume(*place, hold.cap_bytes_per_s):
+        if hold is None or hold.until_s != until_s:
+            return
+        if self._resume(*place, hold.cap_bytes_per_s):
             del self._holds[place]
+        elif self._env.now - hold.stopped_at_s > GIVES_UP_AFTER_S:
+            raise StalledError(
+                f"{place[0].name} does not get through since {hold.stopped_at_s:.9g} s: each time that its sender "
+                f"tried again, until {self._env.now:.9g} s, a link on its way was down"
+            )

@@ -15,8 +15,12 @@ from simnet.fabric.network import INSIDE_KINDS
 from simnet.scenario.fault_models import FaultSpec
 from simnet.scenario.fields import hint_at
 from simnet.topology import CompiledTopology, Topology
+from simnet.units import format_duration
 
-__all__ = ["build_faults"]
+__all__ = ["SHORTEST_FLAP_S", "build_faults"]
+
+SHORTEST_FLAP_S = 1e-3
+"""Shortest time from a link going down to its going down again [s]; training of a link alone takes milliseconds."""
 
 
 def build_faults(specs: Sequence[FaultSpec], topology: Topology) -> dict[int, NetworkFault]:
@@ -76,6 +80,10 @@ def _switch_down(kind: str, options: Any, compiled: CompiledTopology) -> LinkFau
 
 
 def _nic_flapping(kind: str, options: Any, compiled: CompiledTopology) -> LinkFault:
+    if options.up + options.down < SHORTEST_FLAP_S:
+        message = f"up and down together are {format_duration(options.up + options.down)}"
+        hint = f"at least {format_duration(SHORTEST_FLAP_S)} are wanted: no NIC finds its link again in less"
+        raise InputError(Problem(message, hint, ("up",)))
     node = _node(options.host, compiled, ("host",), ("host", "nic"))
     owner = compiled.host_of_node if compiled.node_kind[node] == "host" else np.arange(len(compiled.node_names))
     leaves, enters = owner[compiled.link_source] == node, owner[compiled.link_target] == node

@@ -6,6 +6,8 @@ import math
 
 import pytest
 
+import simnet
+from simnet.errors import InputError, StalledError
 from simnet.scenario import load_scenario
 
 from .marked import at_mark, said_of, with_changed
@@ -105,3 +107,16 @@ def test_mistakes(tmp_path, fault, said):
     text, expected = at_mark(with_changed(topology=SPINES, faults=f"[{fault}]"), said)
     [told] = said_of(tmp_path, text)
     assert told.startswith(expected)
+
+
+def test_a_sender_that_finds_its_link_down_each_time_gives_up():
+    """Up for 1 ms in each 10 s: no retransmission of TCP, after 0.2, 0.6, 1.4 ... s, later each 2 min, is in time."""
+    fault = {"nic_flapping": {"host": "host1", "at": "0.2 s", "up": "1 ms", "down": "9.999 s"}}
+    with pytest.raises(StalledError, match=r"does not get through since .* a link on its way was down"):
+        simnet.run("resnet50_16gpu", {"protocol": "tcp", "faults": [fault], "run.iterations": 3})
+
+
+def test_a_link_cannot_flap_faster_than_it_comes_up():
+    fault = {"nic_flapping": {"host": "host1", "at": "0 s", "up": "1 us", "down": "1 us"}}
+    with pytest.raises(InputError, match="up and down together are 2 us, at least 1 ms are wanted"):
+        load_scenario("resnet50_16gpu", {"faults": [fault]})
