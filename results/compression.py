@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+from writing import write
 
 import simnet
 from simnet.experiment.plot import curves, save_figure
@@ -33,8 +34,7 @@ def main() -> None:
     for name, (title, workload) in MODELS.items():
         frames = [_gains(gbps, workload) for gbps in BANDWIDTHS_GBPS]
         table = pd.concat(frames, ignore_index=True)
-        FOLDER.mkdir(exist_ok=True)
-        table.to_csv(FOLDER / f"{name}.csv", index=False, lineterminator="\n", float_format="%.9g")
+        write(table, FOLDER / f"{name}.csv")
         figure = curves(
             table,
             "bandwidth_Gbps",

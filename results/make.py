@@ -13,6 +13,7 @@ import protocols
 import recovery
 import scheduling
 import stragglers
+from writing import write
 
 import simnet
 from simnet.experiment.collective import run_collective
@@ -153,14 +154,6 @@ def servers() -> None:
     write(table, folder / "servers.csv")
     title = "VGG-16 on V100 hosts, 100 Gbit/s, no overlap"
     save_figure(curves(table, y="iteration_time_s", by="servers", title=title), folder / "servers.svg")
-
-
-def write(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table, without the column that differs from run to run and the digits that differ between machines."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    frame.drop(columns="wall_time_s", errors="ignore").to_csv(
-        path, index=False, lineterminator="\n", float_format="%.9g"
-    )
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from writing import write
 
 import simnet
 from simnet.experiment.plot import bars, curves, panels, save_figure
@@ -158,17 +159,12 @@ def _table(run: Any, cases: list[Any]) -> pd.DataFrame:
         return pd.DataFrame(list(pool.map(run, cases)))
 
 
-def _write(frame: pd.DataFrame, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    frame.to_csv(path, index=False, lineterminator="\n", float_format="%.6g")
-
-
 def inception() -> None:
     """Write what Inception-V3 takes over each protocol."""
     frame = each_protocol()
     for name in ("packets", "retransmitted", "timeouts", "dropped", "marked", "highest_queue_bytes"):
         frame[name] = frame[name].astype("Int64")  # there are none at flow level
-    _write(frame, HERE / "inception_v3_16.csv")
+    write(frame, HERE / "inception_v3_16.csv", digits=6)
     for exchange, name in (("ring", "ring"), ("1 parameter server", "server")):
         shown = frame[frame["exchange"] == exchange].reset_index(drop=True)
         figure = bars(shown, by=["protocol", "fidelity"], title=f"Inception-V3, 16 workers, {exchange}")
@@ -178,7 +174,7 @@ def inception() -> None:
 def losses() -> None:
     """Write what loss costs in training."""
     frame = lossy()
-    _write(frame, HERE / "lossy.csv")
+    write(frame, HERE / "lossy.csv", digits=6)
     shown = frame.assign(network=frame["network"] + ": " + frame["network"].map(TITLES))
     flow = shown[shown["fidelity"] == "flow"]
     figure = panels(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from writing import write
 
 import simnet
 from simnet.experiment.plot import curves, save_figure
@@ -46,7 +47,6 @@ SEEDS = range(10)
 
 def main() -> None:
     """Write both."""
-    FOLDER.mkdir(exist_ok=True)
     losses()
     intervals()
 
@@ -77,9 +77,9 @@ def losses() -> None:
             )
             name = way if fault == "a worker" else f"{way}: {fault}"
             series.append(_over_time(result).assign(exchange=name, lost=fault))
-    _write(pd.DataFrame(rows), "losses.csv")
+    write(pd.DataFrame(rows), FOLDER / "losses.csv")
     table = pd.concat(series, ignore_index=True)
-    _write(table, "over_time.csv")
+    write(table, FOLDER / "over_time.csv")
     for file, title, shown in (
         ("worker.svg", "A worker of eight dies at 15 s and is back at 25 s", table["lost"] == "a worker"),
         ("server.svg", "One of two servers dies at 15 s", table["lost"] != "a worker"),
@@ -112,7 +112,7 @@ def intervals() -> None:
                 "formula": formula_s / between_s,
             }
         )
-    _write(pd.DataFrame(rows), "intervals.csv")
+    write(pd.DataFrame(rows), FOLDER / "intervals.csv")
     table = pd.DataFrame(rows)
     both = pd.concat(
         [
@@ -172,10 +172,6 @@ def _with_crashes(every: int, iterations: int, seed: int) -> float:
         }
     )
     return float(_ends_s(result).max())
-
-
-def _write(frame: pd.DataFrame, name: str) -> None:
-    frame.to_csv(FOLDER / name, index=False, lineterminator="\n", float_format="%.9g")
 
 
 if __name__ == "__main__":

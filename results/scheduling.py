@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+from writing import write
 
 import simnet
 from simnet.experiment.plot import curves, save_figure
@@ -48,11 +49,10 @@ FUSIONS: dict[str, dict[str, object]] = {
 
 def main() -> None:
     """Write all of them."""
-    FOLDER.mkdir(exist_ok=True)
     for name, (title, workload) in MODELS.items():
         rows = [_gain(workload, how, gbps) for gbps in BANDWIDTHS_GBPS for how in ARCHITECTURES]
         table = pd.concat(rows, ignore_index=True)
-        _write(table, f"priority_{name}")
+        write(table, FOLDER / f"priority_{name}.csv")
         figure = curves(table, "bandwidth_Gbps", "gain_of_order", "architecture", title=f"{title}, on 8 V100 over RDMA")
         axes = figure.axes[0]
         axes.axhline(1.0, color="#888888", linewidth=0.8, zorder=0)
@@ -60,8 +60,8 @@ def main() -> None:
         axes.set_ylabel("time first ready first / time with priority")
         save_figure(figure, FOLDER / f"priority_{name}.svg")
     latencies = [_gain(MODELS["vgg16"][1], "ring", 100, latency_us) for latency_us in LATENCIES_US]
-    _write(pd.concat(latencies, ignore_index=True), "priority_latency")
-    _write(pd.concat([_fusion(gbps) for gbps in BANDWIDTHS_GBPS], ignore_index=True), "fusion_resnet50")
+    write(pd.concat(latencies, ignore_index=True), FOLDER / "priority_latency.csv")
+    write(pd.concat([_fusion(gbps) for gbps in BANDWIDTHS_GBPS], ignore_index=True), FOLDER / "fusion_resnet50.csv")
 
 
 def _gain(workload: dict[str, object], architecture: str, gbps: int, latency_us: int = 5) -> pd.DataFrame:
@@ -102,10 +102,6 @@ def _fusion(gbps: int) -> pd.DataFrame:
     for name, way in FUSIONS.items():
         row[name] = float(simnet.run("resnet50_16gpu", changes | way).summary["iteration_time_s"].iloc[0])
     return pd.DataFrame(row, index=[0])
-
-
-def _write(table: pd.DataFrame, name: str) -> None:
-    table.to_csv(FOLDER / f"{name}.csv", index=False, lineterminator="\n", float_format="%.9g")
 
 
 if __name__ == "__main__":

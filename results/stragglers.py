@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+from writing import write
 
 import simnet
 from simnet.experiment.plot import curves, save_figure
@@ -39,7 +40,6 @@ PATTERNS: dict[str, dict[str, object]] = {
 
 def main() -> None:
     """Write both."""
-    FOLDER.mkdir(exist_ok=True)
     constant()
     random()
 
@@ -58,7 +58,7 @@ def constant() -> None:
             formula = min(asp, 0.5 + (WORKERS - 1) * bound / (WORKERS * passes))
             rows.append({"passes": passes, "sync": name, "formula": formula} | _throughput(sync, passes))
     table = pd.DataFrame(rows)
-    _write(table, "constant")
+    write(table, FOLDER / "constant.csv")
     figure = curves(table, "passes", "throughput", "sync", title="One of 16 workers at half speed, no communication")
     figure.axes[0].set_xlabel("passes of a fast worker in the window")
     figure.axes[0].set_ylabel("updates / updates of 16 fast workers")
@@ -98,17 +98,13 @@ def random() -> None:
                 }
             )
     table = pd.DataFrame(rows)
-    _write(table, "random")
+    write(table, FOLDER / "random.csv")
     figure = curves(
         table, "staleness", "efficiency", "stragglers", title="16 workers, no communication, 300 iterations"
     )
     figure.axes[0].set_xlabel("iterations that a worker may be ahead")
     figure.axes[0].set_ylabel("throughput / 16 x fastest alone")
     save_figure(figure, FOLDER / "random.svg")
-
-
-def _write(table: pd.DataFrame, name: str) -> None:
-    table.to_csv(FOLDER / f"{name}.csv", index=False, lineterminator="\n", float_format="%.9g")
 
 
 if __name__ == "__main__":
