@@ -99,7 +99,10 @@ def _gpu_families() -> tuple[str, ...]:
 def _keys() -> str:
     """Return one table a section; what is the same for all protocols, or for all hosts, stands once."""
     sections: dict[str, list[list[str]]] = {}
+    lists = set()
     for key in scenario_keys():
+        if key.is_list:
+            lists.add(f"`{key.path}`")
         parts = key.path.split(".")
         if parts[0] == "protocol" and len(parts) == 3:
             if parts[1] != "tcp":
@@ -113,7 +116,13 @@ def _keys() -> str:
         default = "required" if key.required else "" if key.default in (None, "", {}) else f"`{_plain(key.default)}`"
         sections.setdefault(section, []).append([f"`{parts[-1]}`", default, key.description])
     head = ["key", "default", "meaning"]
-    return "\n\n".join(f"### Keys of {section}\n\n{_table(head, rows)}" for section, rows in sections.items())
+    return "\n\n".join(
+        f"### Keys of {section}\n\n{_A_LIST if section in lists else ''}{_table(head, rows)}"
+        for section, rows in sections.items()
+    )
+
+
+_A_LIST = "A list; each element is a mapping, with keys out of these.\n\n"
 
 
 def _sweep_keys() -> str:

@@ -89,8 +89,11 @@ def sweep(
         write_sweep(loaded, store)
         _tell(f"stopped: what is finished is in {folder}; the same command goes on from there")
         raise
-    write_sweep(loaded, store)
+    frame = write_sweep(loaded, store)
     say(f"{end.points} points: {end.found} were there, {end.done} done, {end.failed} failed; wrote {folder}")
+    failures = frame.loc[frame["status"] == "failed", "error"]
+    if len(failures):
+        say(f"{len(failures)} of the points have failed, the first with:\n{failures.iloc[0]}")
 
 
 def merge(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -74,7 +75,10 @@ def scaling(
     batch = _batch(as_it_stands, scaling)
     fixed = {**(overrides or {}), **batch}
     points = list(dict.fromkeys([1, *counts]))
-    runs = sweep(scenario, {"training.workers": points}, fixed).set_index("workers", drop=False)
+    try:
+        runs = sweep(scenario, {"training.workers": points}, fixed).set_index("workers", drop=False)
+    except InputError as error:
+        raise InputError(_with_batch_told(problem) for problem in error.problems) from None
     one_s, one_samples = (float(runs[name].to_dict()[1]) for name in ("iteration_time_s", "samples_per_iteration"))
     alone = load_scenario(scenario, {**fixed, "training.workers": 1}).jobs[0]
     assert isinstance(alone.workload, Workload)
@@ -143,6 +147,14 @@ def _batch(scenario: Scenario, scaling: Scaling) -> dict[str, object]:
         "workload.batch_size": each if scaling == "weak" else None,
         "workload.global_batch_size": None if scaling == "weak" else all_of_them,
     }
+
+
+def _with_batch_told(problem: Problem) -> Problem:
+    """Return a problem that says where its batch comes from, which nobody has written into the scenario."""
+    if problem.path[-1:] != ("global_batch_size",):
+        return problem
+    told = "strong scaling has all workers share the samples of an iteration, so that one worker has them all"
+    return replace(problem, hint=f"{problem.hint}; {told}" if problem.hint else told)
 
 
 def _wrong_counts(workers: Sequence[int]) -> list[Problem]:

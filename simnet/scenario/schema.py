@@ -11,7 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
 from simnet.scenario.models import ScenarioSpec
-from simnet.scenario.sections import Choice, section_of
+from simnet.scenario.sections import Choice, is_list, section_of
 
 __all__ = ["ScenarioKey", "scenario_keys", "scenario_schema"]
 
@@ -47,12 +47,15 @@ class ScenarioKey:
         As a scenario has it; None where it has none.
     required : bool
     description : str
+    is_list : bool
+        It holds a list of sections; the keys behind it are those of each.
     """
 
     path: str
     default: Any
     required: bool
     description: str
+    is_list: bool
 
 
 def scenario_keys() -> list[ScenarioKey]:
@@ -65,7 +68,9 @@ def _keys(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[ScenarioKey
     for key, field in model.model_fields.items():
         below = section_of(model, (key,))
         default = defaults.get(key)
-        yield ScenarioKey(".".join((*path, key)), default, field.is_required(), field.description or "")
+        yield ScenarioKey(
+            ".".join((*path, key)), default, field.is_required(), field.description or "", is_list(model, key)
+        )
         if below is not None:
             yield from _keys(below, (*path, key))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import Any, Self, get_args
+from typing import Any, Self, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -168,6 +168,15 @@ def section_of(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:
     return model
 
 
+def is_list(model: type[BaseModel], key: str) -> bool:
+    """Tell whether a key of a model holds a list of sections."""
+    return section_of(model, (key,)) is not None and _has_sequence(model.model_fields[key].annotation)
+
+
+def _has_sequence(annotation: Any) -> bool:
+    return get_origin(annotation) in (list, tuple) or any(_has_sequence(part) for part in get_args(annotation))
+
+
 def _section_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
@@ -274,9 +283,19 @@ def _problem(document: Document, model: type[BaseModel], detail: ErrorDetails, b
             known = list((section_of(model, inner[:-1]) or model).model_fields)
             return unknown_key(document, path, known)
         case "list_type" | "tuple_type":
-            return document.problem(path, f"{label(path)} is {shown(detail['input'])}", "a list is wanted, like [4, 4]")
+            return document.problem(path, f"{label(path)} is {shown(detail['input'])}", _list_wanted(model, inner))
     # Nothing known leads here; what pydantic says is better than nothing.
     return document.problem(path, f"{label(path)} is {shown(detail.get('input'))}: {detail['msg']}")
+
+
+def _list_wanted(model: type[BaseModel], path: KeyPath) -> str:
+    """Return how the list that belongs at `path` is written: of what its mappings need, or of numbers."""
+    each = section_of(model, path)
+    if each is None:
+        return "a list is wanted, like [4, 4]"
+    fields = each.model_fields
+    needed = list(fields)[:1] if issubclass(each, Choice) else [key for key in fields if fields[key].is_required()]
+    return f"a list is wanted, like [{{{', '.join(f'{key}: …' for key in needed) or '…'}}}]"
 
 
 def _refused(document: Document, path: KeyPath, message: str, hint: str, key: str | int | None) -> Problem:

@@ -79,7 +79,11 @@ class Scenario:
         found = [mismatch(self.protocol, compiled.link_kind)]
         drops = self.protocol.transport.reliability == "sack" and self.protocol.transport.link_flow_control == "none"
         if self.packet is None and not drops and not np.isinf(compiled.link_buffer_bytes).all():
-            found.append(f"buffers of links have no effect on {self.protocol.name} at fidelity flow")
+            seen = "; what they drop is seen with fidelity: packet"
+            lossy = self.protocol.transport.link_flow_control == "none"
+            found.append(
+                f"buffers of links have no effect on {self.protocol.name} at fidelity flow{seen if lossy else ''}"
+            )
         return (*(warning for warning in found if warning), *self.notes)
 
     @property

@@ -89,6 +89,13 @@ def test_a_parquet_file(folder, command):
     )
 
 
+def test_first_failure_is_told(folder, command):
+    output = command("sweep", "scan.yaml", "--set", "run.warmup=0", "--set", "workload.batch_size=7777")
+    assert "4 failed; wrote" in output.err
+    assert "4 of the points have failed, the first with:" in output.err
+    assert "was measured around batch 7777" in output.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

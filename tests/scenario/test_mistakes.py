@@ -45,6 +45,11 @@ from .marked import MARK, RIGHT, at_mark, said_of, with_changed
         ("run: »3", "run is 3, a mapping is wanted, with keys out of iterations, warmup, duration, seed"),
         ("workload: »resnet50", "workload is 'resnet50', a mapping is wanted, with keys out of model, file"),
         ("training: {bucket_size: »25}", "bucket_size: 25 has no unit, write it like '25 MiB', '25 MB' or '4096 B'"),
+        (
+            "training: {stragglers: »{workers: [1]}}",
+            "stragglers is a mapping, a list is wanted, like [{workers: …, pattern: …}]",
+        ),
+        ("faults: »{}", "faults is a mapping, a list is wanted, like [{link_down: …}]"),
         ("training: {bucket_size: »0 B}", "bucket_size is '0 B', a size above 0 is wanted"),
         ("training: {bucket_size: »25 Gbps}", "bucket_size: '25 Gbps' is a bandwidth, not a size, write it"),
         ("training: {bucket_size: »-1 MB}", "bucket_size: '-1 MB' is negative, a size of at least 0 is wanted"),

@@ -222,7 +222,7 @@ def test_what_does_not_go_together(folder, lines, said):
     ("line", "said"),
     [
         ("jobs: »[]", "jobs is empty, at least one is wanted"),
-        ("jobs: »3", "jobs is 3, a list is wanted"),
+        ("jobs: »3", "jobs is 3, a list is wanted, like [{name: …, workload: …}]"),
         (f"jobs: [»{{{WORKLOAD}}}]", "'name' is missing in jobs[0], wanted: name in tables"),
         ("jobs: [»{name: a}]", "'workload' is missing in jobs[0], wanted: what is trained"),
         (

@@ -75,7 +75,7 @@ def table_of(sweep: Sweep, outcomes: Mapping[str, Outcome]) -> pd.DataFrame:
     for path in sweep.parameters:
         kinds = {type(value) for value in frame[path]}
         if len(kinds) > 1 and not kinds <= {int, float}:
-            frame[path] = frame[path].map(lambda value: "" if value is None else str(value))
+            frame[path] = frame[path].map(lambda value: "" if pd.isna(value) else str(value))
     return _with_baseline(frame, sweep) if sweep.baseline else frame
 
 
@@ -195,6 +195,8 @@ def sweep_about(folder: str | Path) -> dict[str, Any]:
         return dict(json.loads((Path(folder) / _ABOUT).read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         hint = "the folder that `simnet sweep` wrote is wanted"
+        if (Path(folder) / "summary.csv").exists():
+            hint += "; this is one run, whose tables simnet.load_result reads"
         raise InputError(Problem(f"no sweep: {_ABOUT} cannot be read: {error}", hint, source=str(folder))) from None
 
 
