@@ -1,8 +1,8 @@
 """Run the points of a sweep that are not there yet, on this machine or by any executor.
 
 Points go out in chunks of about the same time, so that a task costs little beside its work; each outcome is kept as
-soon as its chunk is back. A worker process that is killed takes its chunk with it: its points are run again, one by
-one, and one that kills its worker each time fails.
+soon as its chunk is back. A worker process that is killed takes its chunk with it: points that were under way are
+run again, each alone, and one that kills its process each time fails.
 """
 
 from __future__ import annotations
@@ -243,9 +243,14 @@ def _run(pool: _Lasting | _Processes, tasks: Sequence[Task], course: _Course, at
     under_way: dict[Future[list[Outcome]], list[Task]] = {}
     while waiting or under_way:
         while waiting and len(under_way) < at_once:
-            size = 1 if tries.get(waiting[0].key) else course.chunk()
-            chunk = [waiting.popleft() for _ in range(min(size, len(waiting)))]
+            # Who was there when a process was killed is run alone: so it shows whose fault it was.
+            is_suspect = waiting[0].key in tries
+            if is_suspect and under_way:
+                break
+            chunk = [waiting.popleft() for _ in range(min(1 if is_suspect else course.chunk(), len(waiting)))]
             under_way[pool.submit(chunk)] = chunk
+            if is_suspect:
+                break
         over, _ = wait(under_way, return_when=FIRST_COMPLETED)
         lost: list[Task] = []
         for future in over:
@@ -255,7 +260,7 @@ def _run(pool: _Lasting | _Processes, tasks: Sequence[Task], course: _Course, at
             except BrokenProcessPool:
                 lost += chunk
         if lost:
-            # With one process all are lost, and nobody can tell whose fault it was.
+            # With one process all are lost.
             for chunk in under_way.values():
                 lost += chunk
             under_way.clear()
