@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from simnet.cli.telling import tell
 
 if TYPE_CHECKING:
     from simnet.scenario import CollectiveSettings
@@ -69,7 +70,7 @@ def collective(
     )
     if problems or settings is None:
         raise InputError(problems)
-    frame = run_collective(settings, say=lambda line: print(line, file=sys.stderr, flush=True))
+    frame = run_collective(settings, say=tell)
     if not (as_csv or as_json):
         print(_heading(settings))
     # Times to the nanosecond, bandwidths to the megabyte per second.

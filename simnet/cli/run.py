@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from simnet.cli.telling import tell, tell_nobody
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -48,7 +50,7 @@ def run(
     from simnet.experiment.run import run as run_one
     from simnet.scenario import load_scenario
 
-    say = _silent if quiet else _tell
+    say = tell_nobody if quiet else tell
     problems: list[Problem] = []
     changes = _changes(settings or [], topology, protocol, problems)
     # Everything is read and checked before anything runs, so that a mistake in the last scenario is found first.
@@ -91,14 +93,6 @@ def _timeline_problems(timeline: Path, scenarios: int) -> list[Problem]:
     if not timeline.name.endswith((".json", ".json.gz")):
         found.append(Problem(f"--timeline is {str(timeline)!r}", "a file that ends with .json or .json.gz is wanted"))
     return found
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _silent(line: str) -> None:
-    del line
 
 
 def _changes(

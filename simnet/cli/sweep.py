@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from simnet.cli.telling import tell, tell_nobody
+
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
@@ -69,9 +71,9 @@ def sweep(
     if dry_run:
         _list_points(loaded, store, part, processes)
         return
-    say = _nothing if quiet else _tell
+    say = tell_nobody if quiet else tell
     try:
-        with _executor(dask) as executor, _shown_progress(quiet) as tell:
+        with _executor(dask) as executor, _shown_progress(quiet) as show:
             end = run_sweep(
                 loaded,
                 store,
@@ -79,15 +81,15 @@ def sweep(
                 processes=processes,
                 shard=part,
                 retry_failed=retry_failed,
-                tell=tell,
+                tell=show,
                 say=say,
             )
     except InputError:
-        _tell("stopped: what is finished is kept; the same command goes on from there")
+        tell("stopped: what is finished is kept; the same command goes on from there")
         raise
     except KeyboardInterrupt:
         write_sweep(loaded, store)
-        _tell(f"stopped: what is finished is in {folder}; the same command goes on from there")
+        tell(f"stopped: what is finished is in {folder}; the same command goes on from there")
         raise
     frame = write_sweep(loaded, store)
     say(f"{end.points} points: {end.found} were there, {end.done} done, {end.failed} failed; wrote {folder}")
@@ -112,7 +114,7 @@ def merge(
     merge_sweeps(folders, output)
     write_sweep(loaded, Store(output))
     about = sweep_about(output)
-    _tell(f"{about['finished']} of {about['points']} points; wrote {output}")
+    tell(f"{about['finished']} of {about['points']} points; wrote {output}")
 
 
 def table(
@@ -163,14 +165,16 @@ def _list_points(sweep: Sweep, store: Store, shard: tuple[int, int], processes: 
     """Print the points, and how long they would take by those that are there already, or by one of them."""
     from simnet.cli.frames import frame_as_text
     from simnet.experiment.sweep.planning import estimate_s, points_table
+    from simnet.experiment.sweep.point import keys_of
     from simnet.units import format_duration
 
-    frame = points_table(sweep, store, shard)
+    outcomes = store.found(keys_of(sweep))
+    frame = points_table(sweep, outcomes, shard)
     print(frame_as_text(frame.head(_MOST_SHOWN)))
     if len(frame) > _MOST_SHOWN:
         print(f"... and {len(frame) - _MOST_SHOWN} more")
     left = int((frame["status"] == "to run").sum())
-    seconds = estimate_s(sweep, store, shard) / processes
+    seconds = estimate_s(sweep, outcomes, shard) / processes
     print(f"{len(frame)} points, {left} to run: about {format_duration(float(f'{seconds:.2g}'))}")
 
 
@@ -199,7 +203,7 @@ def _executor(address: str | None) -> Iterator[Executor | None]:
 def _shown_progress(quiet: bool) -> Iterator[Callable[[Progress], None]]:
     """Yield what shows progress on standard error: a bar on a terminal, a line from time to time elsewhere."""
     if quiet:
-        yield _nothing
+        yield tell_nobody
         return
     if not sys.stderr.isatty():
         last_s = time.perf_counter()
@@ -208,7 +212,7 @@ def _shown_progress(quiet: bool) -> Iterator[Callable[[Progress], None]]:
             nonlocal last_s
             if time.perf_counter() - last_s >= _TELL_EVERY_S and progress.left:
                 last_s = time.perf_counter()
-                _tell(_words(progress))
+                tell(_words(progress))
 
         yield line
         return
@@ -241,11 +245,3 @@ def _words(progress: Progress) -> str:
     said = f"{finished} of {progress.points} points, {progress.failed} failed"
     left_s = progress.left_s
     return f"{said}, about {format_duration(float(f'{left_s:.2g}'))} left" if left_s else said
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _nothing(_: object) -> None:
-    """Say nothing."""
