@@ -12,7 +12,7 @@ from simnet.errors import Problem
 from simnet.scenario.fields import Quantity, Whole, Word
 from simnet.scenario.sections import Choice, Section
 from simnet.training.communication.architectures import EACH_BY_ITSELF
-from simnet.training.communication.settings import Scheduling
+from simnet.training.communication.settings import Scheduling, Sync
 from simnet.units import MEBIBYTE, MILLISECOND
 
 __all__ = ["ORDERS", "FusionSpec", "SchedulingSpec", "build_scheduling", "idle_scheduling", "scheduling_problems"]
@@ -107,7 +107,7 @@ def scheduling_problems(
     """
     place = ("scheduling",)
     fusion = scheduling.fusion.name
-    if sync in ("asp", "ssp"):
+    if Sync(sync).waits_alone:
         given = {
             "order": scheduling.order != "first_ready",
             "fusion": fusion != "size",

@@ -40,33 +40,29 @@ def lay_out_exchanges(
     workers, divisible = training.grid.data, fabric.network.protocol.divisible
 
     @cache
-    def lay_out(schedule: Schedule, pulled_bytes: int | None) -> tuple[Callable[[int], Placed], int]:
+    def as_played(schedule: Schedule, pulled_bytes: int | None) -> Schedule:
         if pulled_bytes is not None:
             schedule = with_pulls(schedule, workers, pulled_bytes)
-        if not own_queues:
-            return _always(fabric.place(schedule, how.nodes)), 0
-        nodes = np.concatenate([how.nodes, how.nodes[:workers]])
-        return _always(fabric.place(with_sent_milestones(schedule, workers), nodes)), schedule.ranks
+        return with_sent_milestones(schedule, workers) if own_queues else schedule
 
     exchanges: dict[int, Exchange] = {}
     for collective in dict.fromkeys(part.collective for part in plan.parts):
         ours = [index for index, part in enumerate(plan.parts) if part.collective == collective]
         how = _how(arrangement, training, collective)
-        lay_out.cache_clear()
+        nodes = np.concatenate([how.nodes, how.nodes[:workers]]) if own_queues else how.nodes
         buffers = [plan.parts[index].buffer(training.gradient_element_bytes) for index in ours]
         element_bytes = buffers[0][1]
         schedules = how.schedules([elements for elements, _ in buffers], element_bytes, divisible)
         for index, schedule, (elements, _) in zip(ours, schedules, buffers, strict=True):
             part = plan.parts[index]
-            placement, first_sent = lay_out(schedule, part.pulled_bytes)
             exchanges[index] = Exchange(
                 training.architecture.name,
                 elements * element_bytes,
-                placement,
+                _always(fabric.place(as_played(schedule, part.pulled_bytes), nodes)),
                 priority=part.bucket.first_layer if training.scheduling.order == "priority" else 0,
                 bucket=part.bucket.index,
                 what=collective,
-                first_sent=first_sent,
+                first_sent=schedule.ranks if own_queues else 0,
             )
     return tuple(exchanges[index] for index in range(len(plan.parts)))
 
