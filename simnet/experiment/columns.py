@@ -5,9 +5,15 @@ The README's table of columns is made from here, and a test holds the two in ste
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
-__all__ = ["COLUMNS", "Column", "columns_as_markdown"]
+__all__ = ["COLUMNS", "DTYPES", "Column", "columns_as_markdown"]
+
+DTYPES: Mapping[str, Any] = MappingProxyType({"str": "str", "int": "int64", "float": "float64"})
+"""What pandas calls the types of columns."""
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,16 @@ from typing import Any
 import pandas as pd
 
 from simnet.errors import InputError, Problem
-from simnet.experiment.columns import COLUMNS
+from simnet.experiment.columns import COLUMNS, DTYPES
 from simnet.experiment.messages import MessageFile
 
-__all__ = ["Result", "check_folder", "load_result"]
+__all__ = ["OPTIONAL_TABLES", "Result", "check_folder", "load_result"]
 
 _DETAILS = ("iterations", "workers", "collectives", "links")
 _MESSAGES = "messages.parquet"
-_OPTIONAL = ("queues", "connections", "faults", "staleness", "spans", "load")
+OPTIONAL_TABLES = ("queues", "connections", "faults", "staleness", "spans", "load")
+"""Tables that not every run has."""
+
 _MOST_TRIES = 100
 
 
@@ -146,7 +148,7 @@ class Result:
         self.summary.to_csv(folder / "summary.csv", index=False, lineterminator="\n", na_rep="nan")
         for table in _DETAILS:
             getattr(self, table).to_parquet(folder / f"{table}.parquet", index=False)
-        for name in _OPTIONAL:
+        for name in OPTIONAL_TABLES:
             table = getattr(self, name)
             if table is not None:
                 table.to_parquet(folder / f"{name}.parquet", index=False)
@@ -210,12 +212,11 @@ def load_result(folder: str | Path) -> Result:
     try:
         # As text first: so numbers keep every digit, and a scenario may be called NA.
         text = pd.read_csv(folder / "summary.csv", dtype="str", keep_default_na=False)
-        types = {"str": "str", "int": "int64", "float": "float64"}
-        summary = text.astype({column.name: types[column.dtype] for column in COLUMNS["summary"]})
+        summary = text.astype({column.name: DTYPES[column.dtype] for column in COLUMNS["summary"]})
         details: Mapping[str, pd.DataFrame] = {
             table: pd.read_parquet(folder / f"{table}.parquet") for table in _DETAILS
         }
-        files = {name: folder / f"{name}.parquet" for name in _OPTIONAL}
+        files = {name: folder / f"{name}.parquet" for name in OPTIONAL_TABLES}
         optional: dict[str, Any] = {
             name: pd.read_parquet(file) if file.is_file() else None for name, file in files.items()
         }
@@ -248,7 +249,7 @@ def _is_free(place: Path) -> bool:
     return not there or {"run.json", "scenario.yaml"} <= there <= {
         *_files(),
         _MESSAGES,
-        *(f"{table}.parquet" for table in _OPTIONAL),
+        *(f"{table}.parquet" for table in OPTIONAL_TABLES),
     }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from simnet.experiment.columns import COLUMNS
+from simnet.experiment.columns import COLUMNS, DTYPES
 from simnet.fabric.interface import Fabric
 from simnet.fabric.packet.fabric import PacketFabric
 from simnet.scenario import Fault
@@ -68,8 +68,7 @@ class Measurement:
 
 def ordered(table: str, frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame with exactly the documented columns of a table, in their order and with their types."""
-    types: dict[str, Any] = {"str": "str", "int": np.int64, "float": np.float64}
-    return pd.DataFrame({column.name: frame[column.name].astype(types[column.dtype]) for column in COLUMNS[table]})
+    return pd.DataFrame({column.name: frame[column.name].astype(DTYPES[column.dtype]) for column in COLUMNS[table]})
 
 
 def iterations_table(rows: Sequence[IterationRow], course: Course) -> pd.DataFrame:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 
-from simnet.experiment.sweep.point import run_tasks
+from simnet.experiment.sweep.point import Outcome, run_tasks
 from simnet.experiment.sweep.running import tasks_of
-from simnet.experiment.sweep.store import Store
 from simnet.experiment.sweep.tables import shown
 from simnet.fabric.warm_up import compile_kernels
 from simnet.scenario.sweep.load import Sweep
@@ -16,30 +17,29 @@ __all__ = ["estimate_s", "points_table"]
 _TRIED = 3
 
 
-def points_table(sweep: Sweep, store: Store, shard: tuple[int, int] = (1, 1)) -> pd.DataFrame:
+def points_table(sweep: Sweep, outcomes: Mapping[str, Outcome], shard: tuple[int, int] = (1, 1)) -> pd.DataFrame:
     """Return one row a point: its number, the parameters, and whether it is there, has failed, or is to be run."""
     number, shards = shard
     points = sweep.points[number - 1 :: shards]
     rows = []
     for point, task in zip(points, tasks_of(sweep, shard), strict=True):
-        found = store.get(task.key)
+        found = outcomes.get(task.key)
         status = "to run" if found is None else "failed" if found.error else "there"
         values = {path: shown(point.values.get(path)) for path in sweep.parameters}
         rows.append({"point": point.number, **values, "status": status})
     return pd.DataFrame(rows)
 
 
-def estimate_s(sweep: Sweep, store: Store, shard: tuple[int, int] = (1, 1)) -> float:
+def estimate_s(sweep: Sweep, outcomes: Mapping[str, Outcome], shard: tuple[int, int] = (1, 1)) -> float:
     """Return about how long one process would take for what is to be run [s].
 
     By the mean of what is there already; where nothing is, a few points from all over the sweep are run.
     """
     tasks = {task.key: task for task in tasks_of(sweep, shard)}
-    found = {key: outcome for key in tasks if (outcome := store.get(key)) is not None}
-    left = [task for key, task in tasks.items() if key not in found]
+    left = [task for key, task in tasks.items() if key not in outcomes]
     if not left:
         return 0.0
-    known = [outcome.wall_s for outcome in found.values() if not outcome.error]
+    known = [outcomes[key].wall_s for key in tasks if key in outcomes and not outcomes[key].error]
     if not known:
         compile_kernels(lambda _: None)
         step = max(len(left) // _TRIED, 1)

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ from simnet.scenario.document import Document
 from simnet.scenario.load import load_document
 from simnet.scenario.locate import find_file
 from simnet.scenario.overrides import Override, apply_overrides
+from simnet.scenario.sweep.load import Sweep
 from simnet.shipped import shipped_folder
 
-__all__ = ["Outcome", "Task", "key_of", "model_version", "run_tasks"]
+__all__ = ["Outcome", "Task", "key_of", "keys_of", "model_version", "run_tasks"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +99,12 @@ def key_of(scenario: Document, folder: Path, overrides: Sequence[Override]) -> s
     files = {name: _digest(name, folder, kind) for kind, name in _named_files(data)}
     whole = {"scenario": data, "files": files, "model": model_version()}
     return hashlib.sha256(json.dumps(whole, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:40]
+
+
+@lru_cache(maxsize=4)
+def keys_of(sweep: Sweep) -> tuple[str, ...]:
+    """Return what the points of a sweep are known by, in their order; files that they name are read once."""
+    return tuple(key_of(sweep.scenario, sweep.folder, point.overrides) for point in sweep.points)
 
 
 def run_tasks(tasks: Sequence[Task]) -> list[Outcome]:

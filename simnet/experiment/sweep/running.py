@@ -16,7 +16,8 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExe
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 
-from simnet.experiment.sweep.point import Outcome, Task, key_of, run_tasks
+from simnet.experiment.result import OPTIONAL_TABLES
+from simnet.experiment.sweep.point import Outcome, Task, keys_of, run_tasks
 from simnet.experiment.sweep.store import Store
 from simnet.fabric.packet.fabric import compile_packet_kernels
 from simnet.fabric.warm_up import compile_kernels
@@ -71,14 +72,14 @@ def tasks_of(sweep: Sweep, shard: tuple[int, int] = (1, 1)) -> list[Task]:
     number, shards = shard
     return [
         Task(
-            key_of(sweep.scenario, sweep.folder, point.overrides),
+            key,
             sweep.scenario,
             sweep.scenario_name,
             sweep.folder,
             point.overrides,
             sweep.keep,
         )
-        for point in sweep.points[number - 1 :: shards]
+        for key, point in list(zip(keys_of(sweep), sweep.points, strict=True))[number - 1 :: shards]
     ]
 
 
@@ -140,10 +141,7 @@ def _is_there(store: Store, task: Task, retry_failed: bool) -> bool:
     found = store.get(task.key, task.keep)
     if found is None or (found.error and retry_failed):
         return False
-    return bool(found.error) or set(found.tables) >= set(task.keep) - _MAY_BE_MISSING
-
-
-_MAY_BE_MISSING = {"queues", "connections", "faults", "staleness"}
+    return bool(found.error) or set(found.tables) >= set(task.keep) - set(OPTIONAL_TABLES)
 
 
 def _wants_packets(task: Task) -> bool:

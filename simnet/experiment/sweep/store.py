@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,10 @@ class Store:
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
+
+    def found(self, keys: Iterable[str]) -> dict[str, Outcome]:
+        """Return the outcomes that there are of some points, without their tables."""
+        return {key: outcome for key in keys if (outcome := self.get(key)) is not None}
 
     def keys(self) -> Iterator[str]:
         """Yield what is kept."""

@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from simnet.errors import InputError, Problem
-from simnet.experiment.columns import COLUMNS
+from simnet.experiment.columns import COLUMNS, DTYPES
 from simnet.experiment.files import write_whole
-from simnet.experiment.sweep.point import Outcome, key_of
+from simnet.experiment.sweep.point import Outcome, keys_of
 from simnet.experiment.sweep.store import Store
 from simnet.scenario.sweep.load import SEED, Sweep
 
@@ -25,7 +25,6 @@ KEYS = ["status", "error"]
 """Columns that say what came of a point."""
 
 _ABOUT, _TABLE, _MEANS = "sweep.json", "sweep", "means"
-_TYPES: dict[str, Any] = {"str": "str", "int": "int64", "float": "float64"}
 _CONFIDENCE_95 = (
     *(math.nan, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
     *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
@@ -54,9 +53,8 @@ def table_of(sweep: Sweep, outcomes: Mapping[str, Outcome]) -> pd.DataFrame:
         The parameters under their paths, ``status`` and ``error``, then the columns of the summary, empty where a point
         has failed; a parameter that has the name of one of these stands in its place.
     """
-    keyed = [(key_of(sweep.scenario, sweep.folder, point.overrides), point) for point in sweep.points]
     records: list[dict[str, object]] = []
-    for key, point in keyed:
+    for key, point in zip(keys_of(sweep), sweep.points, strict=True):
         outcome = outcomes.get(key)
         if outcome is None:
             continue
@@ -69,7 +67,7 @@ def table_of(sweep: Sweep, outcomes: Mapping[str, Outcome]) -> pd.DataFrame:
     for column in names:
         # A point that failed has no numbers, and whole numbers have no sign for that.
         if not frame[column.name].isna().any():
-            frame[column.name] = frame[column.name].astype(_TYPES[column.dtype])
+            frame[column.name] = frame[column.name].astype(DTYPES[column.dtype])
         elif column.dtype != "str":
             frame[column.name] = frame[column.name].astype("float64")
     for path in sweep.parameters:
@@ -133,8 +131,7 @@ def write_sweep(sweep: Sweep, store: Store) -> pd.DataFrame:
     InputError
         The folder cannot be written.
     """
-    keys = (key_of(sweep.scenario, sweep.folder, point.overrides) for point in sweep.points)
-    outcomes = {key: outcome for key in keys if (outcome := store.get(key)) is not None}
+    outcomes = store.found(keys_of(sweep))
     frame = table_of(sweep, outcomes)
     _write(frame, store.folder, _TABLE)
     if sweep.is_repeated:
