@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simnet.fabric.behaviour import describe_behaviour, describe_connections, idle_of_each
+from simnet.fabric.kernels.incidence import UNLIMITED
 from simnet.fabric.kernels.losses import RELIABLE
 from simnet.fabric.kernels.records import DEPENDENCY, EDGE, GATE, HOP, OPERATION
 from simnet.fabric.kernels.tables import Table
@@ -265,6 +266,7 @@ def _describe_operations(table: Table, schedule: Schedule) -> None:
     table["element_bytes"] = partition.element_bytes
     table["longer"] = np.where(whole & table["is_message"], partition.longer_chunks, 0)
     table["heap_position"] = -1
+    table["limit"] = UNLIMITED
 
 
 def _describe_dependencies(table: Table, schedule: Schedule) -> tuple[Table, Table]:

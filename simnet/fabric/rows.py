@@ -134,7 +134,7 @@ class Rows:
         )
         self.tables.operations["heap_position"] = -1
         self.tables.resources["capacity"] = network.capacity
-        self.tables.resources["head"] = -1
+        self.tables.resources["head"] = self.tables.resources["limited"] = -1
         self.tables.resources["buffer"] = network.buffer_bytes
         self.tables.resources["heard_at"] = -math.inf
         self.tables.resources["sharing"] = -1

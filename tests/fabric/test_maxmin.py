@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from simnet.fabric.kernels.incidence import attach, detach
+from simnet.fabric.kernels.incidence import UNLIMITED, attach, detach
 from simnet.fabric.kernels.maxmin import raise_levels
 from simnet.fabric.kernels.records import EDGE
 from simnet.fabric.kernels.repair import repair
@@ -26,7 +26,8 @@ def tables_of(flows, capacity) -> Tables:
     sizes = dict.fromkeys(("dependencies", "gates", "plays", "servers", "devices", "costs", "events", "log"), 1)
     tables = make_tables(operations=len(flows), resources=len(capacity), hops=max(hops, 1), **sizes)
     tables.resources["capacity"] = capacity
-    tables.resources["head"] = -1
+    tables.resources["head"] = tables.resources["limited"] = -1
+    tables.operations["limit"] = UNLIMITED
     first = 0
     for row, flow in enumerate(flows):
         tables.operations["first_hop"][row], tables.operations["hops"][row] = first, len(flow.path)

@@ -12,12 +12,10 @@ import numpy as np
 
 from simnet.fabric.kernels.compiled import inlined, kernel
 from simnet.fabric.kernels.heap import drop_first, insert
+from simnet.fabric.kernels.incidence import BY_CAP
 from simnet.fabric.kernels.tables import Table
 
-__all__ = ["BY_CAP", "UNLIMITED", "raise_levels"]
-
-BY_CAP, UNLIMITED = -2, -1
-"""What limits a flow, where it is no resource."""
+__all__ = ["raise_levels"]
 
 
 @kernel
@@ -40,12 +38,12 @@ def raise_levels(
     ----------
     flows : table
         Reads ``first_hop``, ``hops``, ``weight`` (> 0) and ``cap`` [bytes/s, may be infinite]; writes ``rate``
-        [bytes/s] and ``limit``, a row of resources or `BY_CAP`; uses ``fixed``, which is true of all other flows.
+        [bytes/s] and ``limit``, a row of resources or `BY_CAP`; uses ``fixed``.
     hops : table
-        ``resource``, ``coefficient`` (> 0), ``flow``, ``next``.
+        ``resource``, ``coefficient`` (> 0), ``flow``; uses ``next_member``.
     resources : table
-        ``left`` [bytes/s], ``head``; writes ``level``, at which it filled, -1 if it did not; uses ``left``, ``load``,
-        ``open``.
+        ``left`` [bytes/s]; writes ``level``, at which it filled, -1 if it did not; uses ``left``, ``load``, ``open``,
+        ``first_member``.
     levels : table
         Scratch for a heap, with room for all these flows and resources.
     flow_members, flow_count, resource_members, resource_count
@@ -56,6 +54,7 @@ def raise_levels(
         resource = resources[resource_members[i].row]
         resource.load = 0.0
         resource.open = 0
+        resource.first_member = -1
         resource.level = -1.0
     for i in range(flow_count):
         row = flow_members[i].row
@@ -65,6 +64,8 @@ def raise_levels(
             resource = resources[hops[hop].resource]
             resource.load += hops[hop].coefficient * flow.weight
             resource.open += 1
+            hops[hop].next_member = resource.first_member
+            resource.first_member = hop
         if flow.cap < np.inf:
             size = insert(levels, size, flow.cap / flow.weight, len(resources) + row, len(resources) + row)
     for i in range(resource_count):
@@ -89,13 +90,13 @@ def raise_levels(
             size = insert(levels, size, current, row, row)
             continue
         resources[row].level = level
-        hop = resources[row].head
+        hop = resources[row].first_member
         while hop >= 0:
             user = hops[hop].flow
             if not flows[user].fixed:
                 unfixed -= 1
                 _fix(flows, hops, resources, user, min(level * flows[user].weight, flows[user].cap), row)
-            hop = hops[hop].next
+            hop = hops[hop].next_member
 
 
 @inlined

@@ -9,7 +9,8 @@ the links that bring them, up to the hosts. Flows that nothing holds up then sha
 from __future__ import annotations
 
 from simnet.fabric.kernels.compiled import inlined, kernel
-from simnet.fabric.kernels.maxmin import BY_CAP, raise_levels
+from simnet.fabric.kernels.incidence import BY_CAP
+from simnet.fabric.kernels.maxmin import raise_levels
 from simnet.fabric.kernels.tables import Table
 
 __all__ = ["share_paused"]

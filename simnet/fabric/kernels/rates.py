@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from simnet.fabric.kernels.compiled import inlined, kernel
 from simnet.fabric.kernels.heap import discard, set_finish
-from simnet.fabric.kernels.incidence import attach, detach
-from simnet.fabric.kernels.maxmin import BY_CAP, UNLIMITED
+from simnet.fabric.kernels.incidence import BY_CAP, attach, detach, free_from_limit, settle
 from simnet.fabric.kernels.paused import share_paused
-from simnet.fabric.kernels.repair import join, repair
+from simnet.fabric.kernels.repair import join, join_all, join_limited, repair
 from simnet.fabric.kernels.tables import Tables
 
 __all__ = [
@@ -56,10 +55,10 @@ def release_path(tables: Tables, row: int) -> None:
     operation = tables.operations[row]
     operation.remaining = max(operation.remaining - operation.rate * (clock.now - operation.since), 0.0)
     operation.since = clock.now
-    operation.rate = 0.0
     moved = operation.on_path - operation.remaining
     clock.drains = discard(tables.operations, tables.drains, clock.drains, row)
     detach(tables.operations, tables.hops, tables.resources, row)
+    operation.rate = 0.0
     if clock.leaves_unused:
         _leave_unused(tables, row)
     for hop in range(operation.first_hop, operation.first_hop + operation.hops):
@@ -105,7 +104,7 @@ def make_dirty(tables: Tables, resource: int, what: int) -> None:
 def make_fresh(tables: Tables, row: int) -> None:
     """Note that a flow began, or has another cap or path, at this instant."""
     operation = tables.operations[row]
-    operation.limit = UNLIMITED
+    free_from_limit(tables.operations, tables.resources, row)
     if not operation.fresh:
         operation.fresh = True
         tables.fresh[tables.clock[0].fresh].row = row
@@ -125,24 +124,21 @@ def repair_rates(tables: Tables) -> None:
     for i in range(clock.dirty):
         row = tables.dirty[i].row
         everyone = resources[row].dirty == CHANGED or clock.full_solves
-        if resources[row].dirty >= LEFT or everyone:
-            hop = resources[row].head
-            while hop >= 0:
-                user = tables.hops[hop].flow
-                if everyone or operations[user].limit == row:
-                    count = join(operations, members, count, clock.mark, user)
-                hop = tables.hops[hop].next
+        if everyone:
+            count = join_all(operations, tables.hops, resources, row, members, count, clock.mark)
+        elif resources[row].dirty >= LEFT:
+            count = join_limited(operations, resources, row, members, count, clock.mark)
         resources[row].dirty = 0
     clock.dirty = 0
     for i in range(clock.fresh):
         row = tables.fresh[i].row
         operations[row].fresh = False
-        if operations[row].active:
+        if operations[row].active and operations[row].mark != clock.mark:
             if _is_alone(tables, row):
                 operations[row].old_rate = operations[row].rate
                 _flow_alone(tables, row)
             else:
-                count = join(operations, members, count, clock.mark, row)
+                count = join(operations, resources, members, count, clock.mark, row)
     clock.fresh = 0
     if count == 0:
         return
@@ -167,6 +163,7 @@ def repair_rates(tables: Tables) -> None:
     clock.touched += count
     for i in range(count):
         row = members[i].row
+        settle(operations, tables.hops, resources, row)
         if operations[row].rate != operations[row].old_rate:
             _set_drain_time(tables, row)
 
@@ -199,6 +196,7 @@ def _flow_alone(tables: Tables, row: int) -> None:
             operation.rate = rate
             operation.limit = resource
     operation.level = operation.rate / operation.weight
+    settle(tables.operations, tables.hops, tables.resources, row)
     if operation.rate != operation.old_rate:
         _set_drain_time(tables, row)
 

@@ -9,22 +9,22 @@ bottleneck structure of congestion-controlled networks", SIGMETRICS 2020).
 
 from __future__ import annotations
 
-import numpy as np
-
 from simnet.fabric.kernels.compiled import inlined, kernel
+from simnet.fabric.kernels.incidence import free_from_limit
 from simnet.fabric.kernels.maxmin import raise_levels
 from simnet.fabric.kernels.tables import Table
 
-__all__ = ["join", "repair"]
+__all__ = ["join", "join_all", "join_limited", "repair"]
 
 _SAME_LEVEL = 1e-12  # relative
 
 
 @inlined
-def join(flows: Table, members: Table, count: int, mark: int, row: int) -> int:
+def join(flows: Table, resources: Table, members: Table, count: int, mark: int, row: int) -> int:
     """Add a flow to the set, if it is not in yet; return the size of the set."""
     if flows[row].mark == mark:
         return count
+    free_from_limit(flows, resources, row)
     flows[row].mark = mark
     flows[row].old_rate = flows[row].rate
     members[count].row = row
@@ -43,14 +43,14 @@ def repair(
     resource_members: Table,
     whole: bool,
 ) -> tuple[int, int]:
-    """Solve for a set of flows, and for those who join it.
+    """Solve for a set of flows, and for those who join it; to `settle` their rates is left to the caller.
 
     Parameters
     ----------
     flows, hops, resources, levels : tables
-        As of `simnet.fabric.kernels.maxmin.fill`.
+        As of `simnet.fabric.kernels.maxmin.raise_levels`, with what `simnet.fabric.kernels.incidence` keeps.
     members : table
-        The set to begin with; each of its flows bears the mark. Those who join follow.
+        The set to begin with, made with `join`. Those who join follow.
     count : int
         Its size.
     mark : int
@@ -75,11 +75,19 @@ def repair(
             collected += 1
             for hop in range(flow.first_hop, flow.first_hop + flow.hops):
                 row = hops[hop].resource
-                if resources[row].mark != mark:
-                    resources[row].mark = mark
+                resource = resources[row]
+                if resource.mark != mark:
+                    resource.mark = mark
+                    resource.outside = resource.users
+                    resource.outside_takes = resource.takes
                     resource_members[used].row = row
                     used += 1
-                    count = _take_in(flows, hops, resources, row, members, count, mark, whole)
+                    if whole:
+                        count = join_all(flows, hops, resources, row, members, count, mark)
+                    else:
+                        count = join_limited(flows, resources, row, members, count, mark)
+                resource.outside -= 1
+                resource.outside_takes -= hops[hop].coefficient * flow.old_rate
         for i in range(used):
             resource = resources[resource_members[i].row]
             resource.left = resource.capacity - resource.unused
@@ -89,81 +97,49 @@ def repair(
         before = count
         for i in range(used):
             row = resource_members[i].row
-            if resources[row].outside > 0:
-                count = _join_those_without_limit(flows, hops, resources, row, members, count, mark)
+            too_much = resources[row].level * (1.0 + _SAME_LEVEL)
+            if resources[row].outside > 0 and resources[row].level >= 0.0 and resources[row].ceiling > too_much:
+                count = _join_those_above(flows, hops, resources, row, too_much, members, count, mark)
         if count == before:
             return count, passes
 
 
 @inlined
-def _take_in(
-    flows: Table, hops: Table, resources: Table, row: int, members: Table, count: int, mark: int, whole: bool
-) -> int:
-    """Work out what flows outside of the set take of a resource that is new to it, and let those that it limits join.
-
-    A member's rate will change, and with it what is left to them; to let them join now saves a pass.
-    """
-    resource = resources[row]
-    resource.outside = 0
-    resource.outside_takes = 0.0
-    some_join = False
-    hop = resource.head
+def join_all(flows: Table, hops: Table, resources: Table, row: int, members: Table, count: int, mark: int) -> int:
+    """Let all flows of a resource join."""
+    hop = resources[row].head
     while hop >= 0:
-        flow = flows[hops[hop].flow]
-        if flow.mark != mark:
-            resource.outside += 1
-            resource.outside_takes += hops[hop].coefficient * flow.rate
-            some_join |= whole or flow.limit == row
-        hop = hops[hop].next
-    hop = resource.head
-    while some_join and hop >= 0:
-        flow = flows[hops[hop].flow]
-        if flow.mark != mark and (whole or flow.limit == row):
-            count = _enter(flows, hops, resources, hops[hop].flow, members, count, mark)
+        count = join(flows, resources, members, count, mark, hops[hop].flow)
         hop = hops[hop].next
     return count
 
 
 @inlined
-def _enter(flows: Table, hops: Table, resources: Table, row: int, members: Table, count: int, mark: int) -> int:
-    """Let a flow from outside join the set."""
-    flow = flows[row]
-    for hop in range(flow.first_hop, flow.first_hop + flow.hops):
-        resource = resources[hops[hop].resource]
-        if resource.mark == mark:
-            resource.outside -= 1
-            resource.outside_takes -= hops[hop].coefficient * flow.rate
-    return join(flows, members, count, mark, row)
+def join_limited(flows: Table, resources: Table, row: int, members: Table, count: int, mark: int) -> int:
+    """Let the flows join that a resource limits: what is left to them will change."""
+    user = resources[row].limited
+    while user >= 0:
+        after = flows[user].next_limited
+        count = join(flows, resources, members, count, mark, user)
+        user = after
+    return count
 
 
 @inlined
-def _join_those_without_limit(
-    flows: Table, hops: Table, resources: Table, row: int, members: Table, count: int, mark: int
+def _join_those_above(
+    flows: Table, hops: Table, resources: Table, row: int, too_much: float, members: Table, count: int, mark: int
 ) -> int:
-    """Add to the set who has more than those that the resource limits, or is not limited by it any more."""
-    resource = resources[row]
-    too_much = np.inf
-    too_little = np.inf
-    if resource.level >= 0.0:
-        too_much = resource.level * (1.0 + _SAME_LEVEL)
-        too_little = resource.level * (1.0 - _SAME_LEVEL)
-    elif resource.left <= resource.capacity * _SAME_LEVEL:
-        too_little = _highest_level(flows, hops, resource.head) * (1.0 - _SAME_LEVEL)
-    hop = resource.head
+    """Let the flows join that have more than those that the resource limits now, and see how high the others are."""
+    ceiling = 0.0
+    hop = resources[row].head
     while hop >= 0:
         user = hops[hop].flow
-        flow = flows[user]
-        if flow.mark != mark and (flow.level > too_much or (flow.limit == row and flow.level < too_little)):
-            count = _enter(flows, hops, resources, user, members, count, mark)
         hop = hops[hop].next
+        if flows[user].mark == mark:
+            continue
+        if flows[user].level > too_much:
+            count = join(flows, resources, members, count, mark, user)
+        else:
+            ceiling = max(ceiling, flows[user].level)
+    resources[row].ceiling = ceiling
     return count
-
-
-@inlined
-def _highest_level(flows: Table, hops: Table, head: int) -> float:
-    highest = 0.0
-    hop = head
-    while hop >= 0:
-        highest = max(highest, flows[hops[hop].flow].level)
-        hop = hops[hop].next
-    return highest

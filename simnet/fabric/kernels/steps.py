@@ -203,7 +203,6 @@ def drain(tables: Tables, row: int) -> None:
     clock = tables.clock[0]
     operation = tables.operations[row]
     operation.remaining = 0.0
-    operation.rate = 0.0
     if not operation.is_elsewhere:
         release_path(tables, row)
     operation.active = False
