@@ -1,0 +1,59 @@
+"""What all pictures have in common: colours, marks, names of columns with their units, files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from simnet.experiment.columns import COLUMNS
+
+__all__ = ["COLOURS", "HATCHES", "LINES", "MARKERS", "label_axes", "name_of", "save_figure", "unit_of", "words_of"]
+
+# M. Okabe and K. Ito, Color Universal Design (2008): told apart with every common kind of colour blindness.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+LINES = ("-", "--", "-.", ":")
+HATCHES = ("", "//", "\\\\", "..", "xx", "--")
+
+
+def save_figure(figure: Figure, path: str | Path) -> None:
+    """Write a figure as SVG, PNG or PDF, by the suffix of the path; the same figure gives the same bytes."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.hashsalt": "simnet", "svg.fonttype": "path"}):
+        figure.savefig(path, dpi=150, metadata=metadata)
+
+
+def label_axes(axes: Axes, x: str, y: str, title: str, *, grid: Literal["x", "y"]) -> None:
+    """Write names beside the axes and lines behind what is drawn."""
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.set_title(title)
+    axes.grid(axis=grid, alpha=0.3)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def name_of(column: str) -> str:
+    """Return what an axis calls a column: words, and the unit behind them."""
+    unit = unit_of(column)
+    # Sizes have theirs beside each number.
+    return "size" if column == "size_bytes" else words_of(column) + (f" [{unit}]" if unit else "")
+
+
+def unit_of(column: str) -> str:
+    """Return the unit of a column; empty where it has none, or is not known."""
+    tables = (*COLUMNS["summary"], *COLUMNS["collective_sizes"])
+    return next((known.unit for known in tables if known.name == column), "")
+
+
+def words_of(column: str) -> str:
+    """Return a column's name, or the last key of a parameter's path, in words and without its unit."""
+    words = column.rpartition(".")[2]
+    return words.removesuffix("_s").removesuffix("_us").removesuffix("_samples_per").replace("_", " ")
