@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from simnet.experiment.plot.style import COLOURS, LINES, MARKERS, label_axes, name_of, unit_of
+from simnet.experiment.quantities import as_numbers
 from simnet.units import format_size
 
-__all__ = ["curves", "panels"]
+__all__ = ["curves", "draw_curves", "legend_below", "numbers_on_axis", "panel_axes", "panels"]
 
 _MOST_LABELS = 8
+_MOST_SIDE_BY_SIDE = 12
+_MOST_LETTERS = 70
+_MOST_IN_ROW = 4
 
 
 def curves(
@@ -40,7 +48,7 @@ def curves(
     """
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.add_subplot()
-    _draw_curves(axes, frame, x, y, by, title=title, log_x=log_x, log_y=log_y)
+    draw_curves(axes, frame, x, y, by, title=title, log_x=log_x, log_y=log_y)
     axes.legend(title=name_of(by), frameon=False)
     return figure
 
@@ -54,67 +62,138 @@ def panels(
     *,
     title: str = "",
     log_x: bool = True,
+    log_y: bool = False,
 ) -> Figure:
     """Return such curves side by side, for each value of a fourth column, with the same axis.
 
     Parameters
     ----------
-    frame, x, y, by, title, log_x
+    frame, x, y, by, title, log_x, log_y
         See `curves`.
     panel : str
         Column whose values are written above the panels, in the order of the frame.
     """
-    groups = list(frame.groupby(panel, sort=False))
-    figure = Figure(figsize=(1.2 + 3.6 * len(groups), 4.2), layout="constrained")
-    for number, (name, group) in enumerate(groups, start=1):
-        axes = figure.add_subplot(1, len(groups), number)
-        _draw_curves(axes, group, x, y, by, title=str(name), log_x=log_x)
-        axes.set_ylim(0, 1.05 * float(frame[y].max()) or 1.0)
-        axes.tick_params(axis="x", labelsize="small")
-        if number > 1:
-            axes.set_ylabel("")
-    lines = figure.axes[0].get_lines()
-    figure.legend(handles=lines, loc="outside lower center", ncols=len(lines), frameon=False)
-    figure.suptitle(title)
+    figure, cells = panel_axes(frame, panel, title)
+    for axes, name, group in cells:
+        draw_curves(axes, group, x, y, by, title=name, log_x=log_x, log_y=log_y, known=list(frame[by].unique()))
+        axes.set_ylim(*_limits(frame[y], log=log_y))
+    legend_below(figure)
     return figure
 
 
-def _draw_curves(
+def panel_axes(frame: pd.DataFrame, panel: str, title: str) -> tuple[Figure, Iterator[tuple[Axes, str, pd.DataFrame]]]:
+    """Return a figure, and on the way through it the axes, name and rows of each value of a column."""
+    groups = list(frame.groupby(panel, sort=False))
+    across = len(groups) if len(groups) <= _MOST_IN_ROW else _MOST_IN_ROW - 1
+    down = -(-len(groups) // across)
+    figure = Figure(figsize=(1.2 + 3.6 * across, 0.9 + 3.3 * down), layout="constrained")
+    figure.suptitle(title)
+
+    def cells() -> Iterator[tuple[Axes, str, pd.DataFrame]]:
+        for number, (name, group) in enumerate(groups):
+            axes = figure.add_subplot(down, across, number + 1)
+            yield axes, str(name), group
+            axes.tick_params(axis="x", labelsize="small")
+            if number % across:
+                axes.set_ylabel("")
+            if number + across < len(groups):
+                axes.set_xlabel("")
+
+    return figure, cells()
+
+
+def legend_below(figure: Figure) -> None:
+    """Write below a figure what its curves are, once for all panels."""
+    found = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    if len(found) > 1:
+        across = min(len(found), max(int(figure.get_figwidth() * 0.7), 2))
+        figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=across, frameon=False)
+
+
+def draw_curves(
     axes: Axes,
     frame: pd.DataFrame,
     x: str,
     y: str,
-    by: str,
+    by: str | None,
     *,
     title: str = "",
     log_x: bool = True,
     log_y: bool = False,
+    line: bool = True,
+    known: Sequence[object] = (),
 ) -> None:
-    """Draw curves and label their axes; see `curves`."""
+    """Draw curves, with 95 % intervals where the frame has them (``…_ci95``), and label their axes; see `curves`.
+
+    With `known`, all values of `by`, a value looks the same wherever it is drawn, even where others are missing.
+    """
     values = list(dict.fromkeys(frame[x]))
-    is_number = pd.api.types.is_numeric_dtype(frame[x])
-    place = {value: value if is_number else number for number, value in enumerate(values)}
-    for number, (name, group) in enumerate(frame.groupby(by, sort=False)):
+    numbers = numbers_on_axis(frame[x])
+    if numbers is not None:
+        place = dict(zip(frame[x], numbers, strict=True))
+    else:
+        place = {value: number for number, value in enumerate(values)}
+    groups = frame.groupby(by, sort=False) if by is not None else [("", frame)]
+    for place_of, (name, group) in enumerate(groups):
+        number = known.index(name) if known else place_of
         points = group.assign(place=group[x].map(place)).sort_values("place")
+        colour = COLOURS[number % len(COLOURS)]
         axes.plot(
             points["place"],
             points[y],
             label=str(name),
-            color=COLOURS[number % len(COLOURS)],
+            color=colour,
             marker=MARKERS[number % len(MARKERS)],
-            linestyle=LINES[number % len(LINES)],
+            markersize=6 if len(points) <= 2 * _MOST_LABELS else 4,
+            linestyle=LINES[number % len(LINES)] if line else "none",
         )
-    if not is_number:
+        interval = f"{y}_ci95"
+        if interval in points and points[interval].any():
+            axes.errorbar(points["place"], points[y], yerr=points[interval], fmt="none", capsize=3, ecolor=colour)
+    places = sorted(place.values())
+    if numbers is None:
         axes.set_xticks(range(len(values)), labels=[str(value) for value in values])
-    elif log_x and min(values) > 0:
+        if max(len(str(value)) for value in values) * len(values) > _MOST_LETTERS:
+            axes.tick_params(axis="x", rotation=45)
+    elif log_x and min(places) > 0:
         axes.set_xscale("log", base=2)
-        # Not so many that their labels run into each other.
-        shown = sorted(values)[:: 1 + (len(values) - 1) // _MOST_LABELS]
+        shown = _shown(places)
+        texts = {number: str(value) for value, number in place.items()}
         write = format_size if unit_of(x) == "bytes" else "{:g}".format
-        axes.set_xticks(shown, labels=[write(value) for value in shown])
+        is_number = pd.api.types.is_numeric_dtype(frame[x])
+        axes.set_xticks(shown, labels=[write(number) if is_number else texts[number] for number in shown])
         axes.minorticks_off()
     if log_y:
         axes.set_yscale("log")
-    else:
-        axes.set_ylim(0, 1.05 * float(frame[y].max()) or 1.0)
-    label_axes(axes, name_of(x), name_of(y), title, grid="y")
+        axes.yaxis.set_major_formatter(lambda number, _: f"{number:,.10g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_ylim(*_limits(frame[y], log=log_y))
+    label_axes(axes, name_of(x), name_of(y) + (", log scale" if log_y else ""), title, grid="y")
+
+
+def numbers_on_axis(values: pd.Series) -> pd.Series | None:
+    """Return where values stand on an axis of numbers; None where they stand side by side, as texts do if few."""
+    if pd.api.types.is_numeric_dtype(values) or values.nunique() > _MOST_SIDE_BY_SIDE:
+        return as_numbers(values)
+    return None
+
+
+def _limits(values: pd.Series, *, log: bool) -> tuple[float, float]:
+    """Return the ends of an axis: from zero, which a logarithmic one does not have."""
+    if not log:
+        return 0.0, 1.05 * float(values.max()) or 1.0
+    known = values[values > 0]
+    # At least a decade, so that there are two numbers beside it.
+    return min(0.85 * float(known.min()), 0.1 * float(known.max())), 1.2 * float(known.max())
+
+
+def _shown(values: list[float]) -> list[float]:
+    """Return what to write beside a logarithmic axis: not so many numbers that they run into each other."""
+    values = list(dict.fromkeys(values))
+    powers = [value for value in values if math.log2(value).is_integer()]
+    if len(values) > _MOST_LABELS and len(powers) > 2:
+        values = powers
+    return values[:: 1 + (len(values) - 1) // _MOST_LABELS]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from html import escape
+from io import StringIO
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +13,18 @@ from matplotlib.figure import Figure
 
 from simnet.experiment.columns import COLUMNS
 
-__all__ = ["COLOURS", "HATCHES", "LINES", "MARKERS", "label_axes", "name_of", "save_figure", "unit_of", "words_of"]
+__all__ = [
+    "COLOURS",
+    "HATCHES",
+    "LINES",
+    "MARKERS",
+    "inline_svg",
+    "label_axes",
+    "name_of",
+    "save_figure",
+    "unit_of",
+    "words_of",
+]
 
 # M. Okabe and K. Ito, Color Universal Design (2008): told apart with every common kind of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -28,6 +42,35 @@ def save_figure(figure: Figure, path: str | Path) -> None:
 
     with mpl.rc_context({"svg.hashsalt": "simnet", "svg.fonttype": "path"}):
         figure.savefig(path, dpi=150, metadata=metadata)
+
+
+def inline_svg(figure: Figure, name: str, words: str) -> str:
+    """Return a figure as an element of an HTML page, which asks no network for anything.
+
+    Parameters
+    ----------
+    figure : Figure
+    name : str
+        Different for each figure of a page: names of its parts begin with it.
+    words : str
+        What is seen on it, for those who do not see it.
+    """
+    import matplotlib as mpl
+
+    text = StringIO()
+    with mpl.rc_context({"svg.hashsalt": "simnet", "svg.fonttype": "path"}):
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    drawing = text.getvalue()
+    drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing[drawing.index("<svg") :], flags=re.DOTALL)
+    drawing = re.sub(r' xmlns(:xlink)?="[^"]*"', "", drawing).replace("xlink:href", "href")
+    drawing = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', drawing)
+    drawing = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", drawing)
+    drawing = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', drawing)
+    # It is as wide as the page lets it be, and no wider than it was drawn.
+    width = re.search(r'width="([\d.]+)pt"', drawing)
+    assert width is not None
+    size = f'style="width:100%;max-width:{width[1]}pt;height:auto" role="img" aria-label="{escape(words)}"'
+    return re.sub(r' width="[\d.]+pt"', f" {size}", re.sub(r' height="[\d.]+pt"', "", drawing, count=1), count=1)
 
 
 def label_axes(axes: Axes, x: str, y: str, title: str, *, grid: Literal["x", "y"]) -> None:

@@ -1,0 +1,53 @@
+"""Scaling efficiency beside what the laws of Amdahl and Gustafson make of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from simnet.experiment.plot.curves import draw_curves, legend_below, panel_axes
+from simnet.experiment.plot.style import COLOURS
+from simnet.experiment.scaling import fitted_laws
+from simnet.training.laws.speedup import amdahl, gustafson
+
+__all__ = ["efficiency"]
+
+_LAWS = {"amdahl": (amdahl, "--"), "gustafson": (gustafson, ":")}
+_ONE = "all"
+
+
+def efficiency(
+    frame: pd.DataFrame, x: str = "workers", by: str | None = None, panel: str | None = None, *, title: str = ""
+) -> Figure:
+    """Return scaling efficiency over the number of workers, and the nearest curves of Amdahl and of Gustafson.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As of `simnet.sweep`.
+    x : str
+        Column of the number of workers.
+    by, panel : str, optional
+        Columns: a curve for each value of the one, a panel for each of the other.
+    title : str
+    """
+    rows = frame if panel is not None else frame.assign(**{_ONE: ""})
+    figure, cells = panel_axes(rows, panel or _ONE, title)
+    known = list(frame[by].unique()) if by is not None else []
+    for axes, name, group in cells:
+        draw_curves(axes, group, x, "scaling_efficiency", by, title=name, line=False, known=known)
+        for value, series in group.groupby(by, sort=False) if by is not None else [("", group)]:
+            number = known.index(value) if known else 0
+            fits = fitted_laws(series[x], series["speedup"])
+            numbers = np.geomspace(max(series[x].min(), 1), series[x].max(), 60)
+            for law, (curve, line) in _LAWS.items():
+                fraction = fits[f"{law}_serial_fraction"]
+                if np.isfinite(fraction):
+                    share = curve(numbers, fraction) / numbers
+                    label = "Amdahl, fitted" if law == "amdahl" else "Gustafson, fitted"
+                    colour = COLOURS[number % len(COLOURS)]
+                    axes.plot(numbers, share, line, color=colour, linewidth=1.0, label=label, zorder=1.5)
+        axes.set_ylim(0, 1.05 * max(float(frame["scaling_efficiency"].max()), 1.0))
+    legend_below(figure)
+    return figure

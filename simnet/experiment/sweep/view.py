@@ -1,0 +1,154 @@
+"""A sweep as pictures and reports want it: what varies, what is fixed, what has succeeded, what has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from simnet.errors import InputError, Problem
+from simnet.experiment.columns import COLUMNS
+from simnet.experiment.sweep.tables import load_sweep, means_of, sweep_about
+from simnet.scenario.sweep.load import SEED
+
+__all__ = ["AS_GIVEN", "SweepView", "view_frame", "view_sweep"]
+
+AS_GIVEN = "as given"
+"""The value of a parameter that a point leaves as its scenario has it."""
+
+_WORKERS = ("training.workers", "workers")
+
+
+@dataclass(frozen=True, eq=False)
+class SweepView:
+    """A sweep, sorted out.
+
+    Attributes
+    ----------
+    name : of the sweep
+    rows : one row a point and job, as the sweep has them, failed ones too
+    frame : those that have succeeded; with several seeds their means, and ``…_ci95`` beside each number
+    parameters : those with several values, without the seed; several jobs are a parameter as well
+    fixed : those with one value
+    seeds : how many there are of a point at most
+    about : what the folder says of it
+    """
+
+    name: str
+    rows: pd.DataFrame
+    frame: pd.DataFrame
+    parameters: tuple[str, ...]
+    fixed: Mapping[str, object]
+    seeds: int
+    about: Mapping[str, Any]
+
+    @property
+    def good(self) -> pd.DataFrame:
+        """The points that have succeeded, each seed by itself."""
+        return _plain(self.rows[self.rows["status"] == "ok"], self.parameters)
+
+    @property
+    def failed(self) -> pd.DataFrame:
+        """The points that have failed."""
+        return self.rows[self.rows["status"] == "failed"]
+
+    @property
+    def workers(self) -> str | None:
+        """The column of the number of workers, where that varies."""
+        return next((name for name in _WORKERS if name in self.frame and self.frame[name].nunique() > 1), None)
+
+    def values(self, parameter: str) -> list[Any]:
+        """Return the values of a column, in the order of the sweep."""
+        return list(dict.fromkeys(self.frame[parameter]))
+
+
+def view_sweep(folder: str | Path) -> SweepView:
+    """Return the sweep in a folder.
+
+    Raises
+    ------
+    InputError
+        It holds no sweep, or none of its points has succeeded.
+    """
+    about = sweep_about(folder)
+    return view_frame(load_sweep(folder), about["parameters"], about, source=str(folder))
+
+
+def view_frame(
+    frame: pd.DataFrame,
+    parameters: Sequence[str] | None = None,
+    about: Mapping[str, Any] | None = None,
+    *,
+    source: str = "",
+) -> SweepView:
+    """Return the sweep in a table.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Of `simnet.sweep` or `simnet.load_sweep`.
+    parameters : sequence of str, optional
+        By default the columns before those of the summary.
+    about : mapping, optional
+        What is known of it besides.
+    source : str
+        Where it is from, for messages.
+
+    Raises
+    ------
+    InputError
+        None of its points has succeeded.
+    """
+    names = list(_leading(frame)) if parameters is None else list(parameters)
+    rows = frame if "status" in frame else frame.assign(status="ok", error="")
+    good = rows[rows["status"] == "ok"]
+    if good.empty:
+        first = f", the first failed with: {rows['error'].iloc[0].splitlines()[0]}" if len(rows) else ""
+        raise InputError(Problem(f"no point of the sweep has succeeded{first}", source=source))
+    varied = [name for name in names if name != SEED and rows[name].map(str).nunique() > 1]
+    if rows["job"].nunique() > 1:
+        varied.append("job")
+    fixed = {name: rows[name].iloc[0] for name in names if name not in (*varied, SEED)}
+    seeds = 1
+    plain = _plain(good, varied)
+    if SEED in names:
+        means = means_of(good, [*varied, SEED] if "job" not in varied else [*varied[:-1], SEED])
+        seeds = int(means["seeds"].max())
+        by = [*(name for name in varied if name != "job"), "job"]
+        text = [column.name for column in COLUMNS["summary"] if column.dtype == "str" and column.name in good]
+        others = good.drop_duplicates(by)[list(dict.fromkeys([*by, *text]))]
+        plain = _plain(means.merge(others, on=by, how="left"), varied)
+    return SweepView(
+        str((about or {}).get("name", "sweep")), rows, plain, tuple(varied), fixed, seeds, about or {}
+    )
+
+
+def _leading(frame: pd.DataFrame) -> Iterator[str]:
+    for name in frame.columns:
+        if name in ("status", "scenario"):
+            return
+        yield str(name)
+
+
+def _plain(good: pd.DataFrame, parameters: Sequence[str]) -> pd.DataFrame:
+    """Return points that have succeeded with whole numbers whole, and a word where a value is as given."""
+    frame = good.reset_index(drop=True)
+    for column in COLUMNS["summary"]:
+        if column.dtype == "int" and column.name in frame and column.name not in parameters:
+            numbers = frame[column.name]
+            if (numbers == numbers.round()).all():
+                frame[column.name] = numbers.astype("int64")
+    for name in parameters:
+        values = frame[name]
+        if pd.api.types.is_float_dtype(values) and values.isna().any():
+            known = [AS_GIVEN if np.isnan(value) else f"{value:g}" for value in values]
+            frame[name] = pd.Series(known, index=frame.index, dtype="object")
+        elif pd.api.types.is_float_dtype(values) and (values == values.round()).all() and values.abs().max() < 2**53:
+            frame[name] = values.astype("int64")
+        elif not pd.api.types.is_numeric_dtype(values):
+            frame[name] = values.map(lambda value: AS_GIVEN if value is None or value == "" else value)
+    return frame
