@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from simnet.experiment.plot.style import COLOURS, LINES, MARKERS, label_axes, name_of, unit_of
 from simnet.experiment.quantities import as_numbers
@@ -20,6 +20,9 @@ _MOST_LABELS = 8
 _MOST_SIDE_BY_SIDE = 12
 _MOST_LETTERS = 70
 _MOST_IN_ROW = 4
+_FEW_DECADES = 300.0
+_LETTER_IN = 0.085
+_HANDLE_LETTERS = 7
 
 
 def curves(
@@ -76,7 +79,7 @@ def panels(
     figure, cells = panel_axes(frame, panel, title)
     for axes, name, group in cells:
         draw_curves(axes, group, x, y, by, title=name, log_x=log_x, log_y=log_y, known=list(frame[by].unique()))
-        axes.set_ylim(*_limits(frame[y], log=log_y))
+        axes.set_ylim(*_limits(frame, y, log=log_y))
     legend_below(figure)
     return figure
 
@@ -109,7 +112,8 @@ def legend_below(figure: Figure) -> None:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     if len(found) > 1:
-        across = min(len(found), max(int(figure.get_figwidth() * 0.7), 2))
+        widest_in = _LETTER_IN * (max(map(len, found)) + _HANDLE_LETTERS)
+        across = min(len(found), max(int(figure.get_figwidth() / widest_in), 2))
         figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=across, frameon=False)
 
 
@@ -168,9 +172,12 @@ def draw_curves(
         axes.minorticks_off()
     if log_y:
         axes.set_yscale("log")
+        low, high = _limits(frame, y, log=True)
+        # With few decades, numbers between them as well.
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < _FEW_DECADES else (1.0,)))
         axes.yaxis.set_major_formatter(lambda number, _: f"{number:,.10g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.set_ylim(*_limits(frame[y], log=log_y))
+    axes.set_ylim(*_limits(frame, y, log=log_y))
     label_axes(axes, name_of(x), name_of(y) + (", log scale" if log_y else ""), title, grid="y")
 
 
@@ -181,13 +188,14 @@ def numbers_on_axis(values: pd.Series) -> pd.Series | None:
     return None
 
 
-def _limits(values: pd.Series, *, log: bool) -> tuple[float, float]:
+def _limits(frame: pd.DataFrame, y: str, *, log: bool) -> tuple[float, float]:
     """Return the ends of an axis: from zero, which a logarithmic one does not have."""
+    values, interval = frame[y], frame.get(f"{y}_ci95")
+    highest = float((values if interval is None else values + interval.fillna(0.0)).max())
     if not log:
-        return 0.0, 1.05 * float(values.max()) or 1.0
-    known = values[values > 0]
+        return 0.0, 1.05 * highest or 1.0
     # At least a decade, so that there are two numbers beside it.
-    return min(0.85 * float(known.min()), 0.1 * float(known.max())), 1.2 * float(known.max())
+    return min(0.85 * float(values[values > 0].min()), 0.1 * highest), 1.2 * highest
 
 
 def _shown(values: list[float]) -> list[float]:

@@ -16,6 +16,7 @@ from simnet.experiment.plot.style import name_of
 __all__ = ["heat_map"]
 
 _MOST_WRITTEN = 150
+_MOST_LETTERS = 8
 _DECADE = 10.0
 _COLOURS = "cividis"  # told apart with every common kind of colour blindness, and in grey
 
@@ -51,7 +52,7 @@ def heat_map(frame: pd.DataFrame, x: str, y: str, value: str, *, title: str = ""
     for values, set_ticks in ((across, axes.set_xticks), (up, axes.set_yticks)):
         step = -(-len(values) // 30)
         set_ticks(np.arange(0, len(values), step) + 0.5, labels=[str(one) for one in values[::step]])
-    if max(len(str(one)) for one in across) * len(across) > 10 * max(len(across), 5) * 0.75:
+    if max(len(str(one)) for one in across) > _MOST_LETTERS:
         axes.tick_params(axis="x", rotation=45)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)

@@ -194,7 +194,9 @@ def _switches(
     found: dict[int, Place] = {}
     for level in range(1, max(levels.values()) + 1):
         nodes = [node for node in outer if levels[node] == level]
-        middles = {node: _middle(along[int(drawn[one])] for one in outer[node] if levels[one] < level) for node in nodes}
+        middles = {
+            node: _middle(along[int(drawn[one])] for one in outer[node] if levels[one] < level) for node in nodes
+        }
         nodes.sort(key=lambda node: (round(middles[node], 9), node))
         steps = np.diff([middles[node] for node in nodes])
         if len(steps) and steps.min() < 0.5 / len(nodes):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from simnet.experiment.plot.style import words_of
 from simnet.experiment.quantities import as_numbers
 from simnet.experiment.sweep.view import SweepView, view_frame, view_sweep
 
-__all__ = ["EFFECTS_OF", "KINDS", "Choice", "Kind", "effects_of", "plot", "plot_view"]
+__all__ = ["EFFECTS_OF", "KINDS", "Choice", "Kind", "effects_of", "plot", "plot_view", "series_of"]
 
 EFFECTS_OF = ("iteration_time_s", "exposed_communication_time_s", "throughput_samples_per_s", "scaling_efficiency")
 """Numbers whose variance is explained."""
@@ -69,12 +69,10 @@ class Kind:
 
     Attributes
     ----------
-    meaning : in a line
     takes : which of x, y and by can be chosen
     draw : makes it
     """
 
-    meaning: str
     takes: tuple[str, ...]
     draw: Callable[[SweepView, Choice], Figure]
 
@@ -127,7 +125,9 @@ def plot_view(view: SweepView, kind: str, choice: Choice | None = None) -> Figur
             taken = ", ".join(f"--{name}" for name in KINDS[kind].takes) or "none"
             problems.append(Problem(f"{kind} takes no {source}", f"of these it takes {taken}", source=source))
         elif column not in view.frame:
-            problems.append(Problem(f"there is no column {column!r}", nearest(column, view.frame.columns), source=source))
+            problems.append(
+                Problem(f"there is no column {column!r}", nearest(column, view.frame.columns), source=source)
+            )
         elif option == "y" and kind != "heatmap" and not pd.api.types.is_numeric_dtype(view.frame[column]):
             problems.append(Problem(f"{column} is no number", "a column of numbers is wanted", source=source))
     if problems:
@@ -200,7 +200,9 @@ def _any_curves(view: SweepView, choice: Choice) -> Figure:
 
 def _scaling(view: SweepView, choice: Choice) -> Figure:
     _need_workers(view)
-    figure, chosen = _curves(view, choice, "throughput_samples_per_s")
+    workers = view.frame[view.workers or "workers"]
+    # On a logarithmic axis of workers linear scaling is a line only beside another one.
+    figure, chosen = _curves(view, choice, "throughput_samples_per_s", log_y=bool(workers.min() > 0))
     # One worker alone, without communication, as many times.
     rows = chosen.frame[chosen.frame["speedup"] > 0]
     one = (rows["throughput_samples_per_s"] / rows["speedup"]).max()
@@ -259,7 +261,9 @@ def _breakdown(view: SweepView, choice: Choice) -> Figure:
         names = [name for name in names if name != widest]
         notes.append(note)
     if choice.by is not None:
-        frame = frame.sort_values(choice.by, key=lambda column: column.map(view.values(str(choice.by)).index), kind="stable")
+        frame = frame.sort_values(
+            choice.by, key=lambda column: column.map(view.values(str(choice.by)).index), kind="stable"
+        )
     return breakdown(frame.reset_index(drop=True), names or view.parameters[:1] or ["protocol"], title=", ".join(notes))
 
 
@@ -308,6 +312,17 @@ def effects_of(view: SweepView) -> list[Effects]:
     return [one for one in found if one is not None]
 
 
+def series_of(view: SweepView) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
+    """Yield the curves of the picture of efficiency: what each is of, and its points."""
+    chosen = _chosen(view, Choice(view.workers))
+    names = [name for name in (chosen.panel, chosen.by) if name is not None]
+    if not names:
+        yield {}, chosen.frame
+        return
+    for values, series in chosen.frame.groupby(names, sort=False):
+        yield dict(zip(names, values, strict=True)), series
+
+
 def _need_workers(view: SweepView) -> None:
     if view.workers is None:
         hint = "the number of workers is the same at every point"
@@ -315,12 +330,12 @@ def _need_workers(view: SweepView) -> None:
 
 
 KINDS: Mapping[str, Kind] = {
-    "curves": Kind("any column over a parameter: --y, throughput by default", ("x", "y", "by"), _any_curves),
-    "scaling": Kind("throughput over the number of workers, and linear scaling", ("by",), _scaling),
-    "efficiency": Kind("scaling efficiency, with fits of Amdahl's and Gustafson's laws", ("by",), _efficiency),
-    "ratio": Kind("communication time over computing time", ("x", "by"), _ratio),
-    "breakdown": Kind("where an iteration goes: computing, exposed communication, waiting", ("by",), _breakdown),
-    "heatmap": Kind("a number over two parameters: --y, iteration time by default", ("x", "y", "by"), _heat_map),
-    "effects": Kind("which parameter matters most: variance explained by main effects", (), _effects),
+    "curves": Kind(("x", "y", "by"), _any_curves),
+    "scaling": Kind(("by",), _scaling),
+    "efficiency": Kind(("by",), _efficiency),
+    "ratio": Kind(("x", "by"), _ratio),
+    "breakdown": Kind(("by",), _breakdown),
+    "heatmap": Kind(("x", "y", "by"), _heat_map),
+    "effects": Kind((), _effects),
 }
-"""Kinds of pictures, by name."""
+"""Kinds of pictures, by name; `simnet.experiment.plot_kinds` says what they are."""

@@ -33,15 +33,24 @@ LINES = ("-", "--", "-.", ":")
 HATCHES = ("", "//", "\\\\", "..", "xx", "--")
 
 
-def save_figure(figure: Figure, path: str | Path) -> None:
-    """Write a figure as SVG, PNG or PDF, by the suffix of the path; the same figure gives the same bytes."""
+def save_figure(figure: Figure, path: str | Path, form: str | None = None) -> None:
+    """Write a figure as SVG, PNG or PDF, by the suffix of the path; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : Figure
+    path : str or Path
+    form : str, optional
+        ``svg``, ``png`` or ``pdf``, where the path does not say it.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
+    form = form or path.suffix[1:].lower()
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.hashsalt": "simnet", "svg.fonttype": "path"}):
-        figure.savefig(path, dpi=150, metadata=metadata)
+        figure.savefig(path, format=form, dpi=150, metadata=metadata)
 
 
 def inline_svg(figure: Figure, name: str, words: str) -> str:

@@ -14,7 +14,7 @@ from simnet.experiment.plot.style import COLOURS, HATCHES, label_axes
 from simnet.experiment.result import Result
 from simnet.units import MICROSECOND, MILLISECOND
 
-__all__ = ["NO_TIMELINE", "timeline", "time_unit"]
+__all__ = ["NO_TIMELINE", "time_unit", "timeline"]
 
 NO_TIMELINE = "the run has no timeline: run(..., timeline=True) keeps one"
 """What is said where a picture needs one."""

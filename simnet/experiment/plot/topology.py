@@ -184,7 +184,9 @@ def _mark_hottest(axes: Axes, arrays: CompiledTopology, layout: Layout, busy: ND
     mark.set_gid("hottest")
 
 
-def _captions(arrays: CompiledTopology, layout: Layout, busy: NDArray[np.float64], known: Mapping[str, float]) -> list[str]:
+def _captions(
+    arrays: CompiledTopology, layout: Layout, busy: NDArray[np.float64], known: Mapping[str, float]
+) -> list[str]:
     """Return what is the busiest link, in words, and what it is drawn as."""
     if not len(busy) or busy.max() <= 0:
         return ["no link carries anything"]

@@ -40,7 +40,7 @@ def point_scenario(view: SweepView, folder: Path, row: int) -> Scenario:
     if "scenario" not in about:
         hint = "run `simnet sweep` into it once more"
         raise InputError(Problem("the folder does not say what its scenario was", hint, source=str(folder)))
-    values = {path: _given(view.rows.at[row, path]) for path in about["parameters"]}  # noqa: PD008
+    values = {path: _given(view.rows.at[row, path]) for path in about["parameters"]}
     overrides = overrides_from_mapping(about["set"])
     for path, value in values.items():
         if isinstance(value, str):
@@ -62,7 +62,7 @@ def run_again(view: SweepView, folder: Path, row: int) -> Result:
         It cannot be run, or it does not give what the sweep has, as another version of simnet may not.
     """
     result = run(point_scenario(view, folder, row), timeline=True)
-    job, before_s = view.rows.at[row, "job"], float(view.rows.at[row, "iteration_time_s"])  # noqa: PD008
+    job, before_s = view.rows.at[row, "job"], float(view.rows.at[row, "iteration_time_s"])
     now_s = float(result.summary.set_index("job")["iteration_time_s"][job])
     if not np.isclose(now_s, before_s, rtol=_SAME, atol=0.0):
         said = f"an iteration takes {now_s:.9g} s now, and {before_s:.9g} s in the sweep"

@@ -122,9 +122,7 @@ def view_frame(
         text = [column.name for column in COLUMNS["summary"] if column.dtype == "str" and column.name in good]
         others = good.drop_duplicates(by)[list(dict.fromkeys([*by, *text]))]
         plain = _plain(means.merge(others, on=by, how="left"), varied)
-    return SweepView(
-        str((about or {}).get("name", "sweep")), rows, plain, tuple(varied), fixed, seeds, about or {}
-    )
+    return SweepView(str((about or {}).get("name", "sweep")), rows, plain, tuple(varied), fixed, seeds, about or {})
 
 
 def _leading(frame: pd.DataFrame) -> Iterator[str]:
