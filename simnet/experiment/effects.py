@@ -101,7 +101,7 @@ def main_effects(frame: pd.DataFrame, parameters: Sequence[str], column: str) ->
         for names in combinations(parameters, size)
     }
     shares = {parameter: _share(parameter, tuple(parameters), explained) for parameter in parameters}
-    cells = frame.groupby(list(parameters), sort=False, dropna=False).ngroup().to_numpy()
+    cells = frame.groupby(list(parameters), sort=False, dropna=False).ngroup().to_numpy(dtype=np.int64)
     of_cells = _explained([cells], deviations) / whole
     additive = explained[tuple(parameters)]
     # Groups of values tell points of one group not apart: then what is left is all that is left.

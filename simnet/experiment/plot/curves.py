@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
@@ -78,8 +79,7 @@ def panels(
     """
     figure, cells = panel_axes(frame, panel, title)
     for axes, name, group in cells:
-        draw_curves(axes, group, x, y, by, title=name, log_x=log_x, log_y=log_y, known=list(frame[by].unique()))
-        axes.set_ylim(*_limits(frame, y, log=log_y))
+        draw_curves(axes, group, x, y, by, title=name, log_x=log_x, log_y=log_y, whole=frame)
     legend_below(figure)
     return figure
 
@@ -89,8 +89,9 @@ def panel_axes(frame: pd.DataFrame, panel: str, title: str) -> tuple[Figure, Ite
     groups = list(frame.groupby(panel, sort=False))
     across = len(groups) if len(groups) <= _MOST_IN_ROW else _MOST_IN_ROW - 1
     down = -(-len(groups) // across)
-    figure = Figure(figsize=(1.2 + 3.6 * across, 0.9 + 3.3 * down), layout="constrained")
-    figure.suptitle(title)
+    width_in = 6.6 if len(groups) == 1 else 1.2 + 3.6 * across
+    figure = Figure(figsize=(width_in, 0.9 + 3.3 * down), layout="constrained")
+    figure.suptitle(title, fontsize="medium")
 
     def cells() -> Iterator[tuple[Axes, str, pd.DataFrame]]:
         for number, (name, group) in enumerate(groups):
@@ -107,14 +108,15 @@ def panel_axes(frame: pd.DataFrame, panel: str, title: str) -> tuple[Figure, Ite
 
 def legend_below(figure: Figure) -> None:
     """Write below a figure what its curves are, once for all panels."""
-    found = {}
+    found: dict[str, Artist] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     if len(found) > 1:
-        widest_in = _LETTER_IN * (max(map(len, found)) + _HANDLE_LETTERS)
-        across = min(len(found), max(int(figure.get_figwidth() / widest_in), 2))
-        figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=across, frameon=False)
+        widths_in = [_LETTER_IN * (len(label) + _HANDLE_LETTERS) for label in found]
+        width_in = figure.get_figwidth()
+        across = len(found) if sum(widths_in) < width_in else max(int(width_in / max(widths_in)), 2)
+        figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=across, frameon=False)
 
 
 def draw_curves(
@@ -128,12 +130,14 @@ def draw_curves(
     log_x: bool = True,
     log_y: bool = False,
     line: bool = True,
-    known: Sequence[object] = (),
+    whole: pd.DataFrame | None = None,
 ) -> None:
     """Draw curves, with 95 % intervals where the frame has them (``…_ci95``), and label their axes; see `curves`.
 
-    With `known`, all values of `by`, a value looks the same wherever it is drawn, even where others are missing.
+    Where the frame is one panel of a whole, its axis goes as far as that of the others, and a value of `by` looks the
+    same in all of them.
     """
+    whole = frame if whole is None else whole
     values = list(dict.fromkeys(frame[x]))
     numbers = numbers_on_axis(frame[x])
     if numbers is not None:
@@ -141,8 +145,9 @@ def draw_curves(
     else:
         place = {value: number for number, value in enumerate(values)}
     groups = frame.groupby(by, sort=False) if by is not None else [("", frame)]
-    for place_of, (name, group) in enumerate(groups):
-        number = known.index(name) if known else place_of
+    known = list(whole[by].unique()) if by is not None else [""]
+    for name, group in groups:
+        number = known.index(name)
         points = group.assign(place=group[x].map(place)).sort_values("place")
         colour = COLOURS[number % len(COLOURS)]
         axes.plot(
@@ -172,12 +177,12 @@ def draw_curves(
         axes.minorticks_off()
     if log_y:
         axes.set_yscale("log")
-        low, high = _limits(frame, y, log=True)
+        low, high = _limits(whole, y, log=True)
         # With few decades, numbers between them as well.
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < _FEW_DECADES else (1.0,)))
         axes.yaxis.set_major_formatter(lambda number, _: f"{number:,.10g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.set_ylim(*_limits(frame, y, log=log_y))
+    axes.set_ylim(*_limits(whole, y, log=log_y))
     label_axes(axes, name_of(x), name_of(y) + (", log scale" if log_y else ""), title, grid="y")
 
 

@@ -15,7 +15,7 @@ from simnet.experiment.plot.style import name_of
 
 __all__ = ["heat_map"]
 
-_MOST_WRITTEN = 150
+_MOST_ACROSS, _MOST_UP = 14, 20
 _MOST_LETTERS = 8
 _DECADE = 10.0
 _COLOURS = "cividis"  # told apart with every common kind of colour blindness, and in grey
@@ -43,7 +43,9 @@ def heat_map(frame: pd.DataFrame, x: str, y: str, value: str, *, title: str = ""
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     # A colour is no length: it need not begin at zero, and the bar beside it says where it does.
     norm = LogNorm(low, high) if spans else Normalize(low, high)
-    figure = Figure(figsize=(2.6 + 0.62 * max(len(across), 5), 1.5 + 0.36 * max(len(up), 4)), layout="constrained")
+    is_written = len(across) <= _MOST_ACROSS and len(up) <= _MOST_UP
+    width_in = 0.62 if is_written else 0.3
+    figure = Figure(figsize=(2.6 + width_in * max(len(across), 5), 1.5 + 0.36 * max(len(up), 4)), layout="constrained")
     axes = figure.add_subplot()
     axes.set_facecolor("white")
     axes.patch.set_hatch("///")
@@ -52,11 +54,11 @@ def heat_map(frame: pd.DataFrame, x: str, y: str, value: str, *, title: str = ""
     for values, set_ticks in ((across, axes.set_xticks), (up, axes.set_yticks)):
         step = -(-len(values) // 30)
         set_ticks(np.arange(0, len(values), step) + 0.5, labels=[str(one) for one in values[::step]])
-    if max(len(str(one)) for one in across) > _MOST_LETTERS:
+    if max(len(str(one)) for one in across) > (_MOST_LETTERS if is_written else 3):
         axes.tick_params(axis="x", rotation=45)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    if numbers.size <= _MOST_WRITTEN:
+    if is_written:
         _write(axes, numbers, norm)
     axes.set_xlabel(name_of(x))
     axes.set_ylabel(name_of(y))

@@ -36,7 +36,7 @@ def efficiency(
     figure, cells = panel_axes(rows, panel or _ONE, title)
     known = list(frame[by].unique()) if by is not None else []
     for axes, name, group in cells:
-        draw_curves(axes, group, x, "scaling_efficiency", by, title=name, line=False, known=known)
+        draw_curves(axes, group, x, "scaling_efficiency", by, title=name, line=False, whole=frame)
         for value, series in group.groupby(by, sort=False) if by is not None else [("", group)]:
             number = known.index(value) if known else 0
             fits = fitted_laws(series[x], series["speedup"])
@@ -48,6 +48,6 @@ def efficiency(
                     label = "Amdahl, fitted" if law == "amdahl" else "Gustafson, fitted"
                     colour = COLOURS[number % len(COLOURS)]
                     axes.plot(numbers, share, line, color=colour, linewidth=1.0, label=label, zorder=1.5)
-        axes.set_ylim(0, 1.05 * max(float(frame["scaling_efficiency"].max()), 1.0))
+        axes.set_ylim(0, max(1.05, axes.get_ylim()[1]))
     legend_below(figure)
     return figure

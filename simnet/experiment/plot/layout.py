@@ -59,14 +59,14 @@ def lay_out(topology: Topology) -> Layout:
     hosts = [node for node in sorted(outer) if not _is_switch(arrays, node)]
     levels = _levels(outer, hosts)
     if not any(levels.values()):
-        return _without_switches(arrays, host, hosts, outer)
+        return _without_switches(arrays, host, hosts)
     # Hosts of the same switches stand side by side.
     if not alone:
         hosts.sort(key=lambda node: (float(np.mean(sorted(outer[node]))) if outer[node] else -1.0, node))
     bundle = -(-len(hosts) // _MOST_HOSTS)
     drawn, kept = _bundled(hosts, outer, bundle, host)
     inside = _inside(arrays, host, kept, drawn)
-    place, around = _line(arrays, kept, outer, inside), alone or _is_around(levels, outer)
+    place, around = _line(kept, outer, inside), alone or _is_around(levels, outer)
     switches = _switches(kept, outer, levels, drawn, place)
     if around:
         place = {node: _polar(along, 1.0 - 0.45 * down) for node, (along, down) in place.items()}
@@ -161,9 +161,7 @@ def _inside(
     return found
 
 
-def _line(
-    arrays: CompiledTopology, kept: Sequence[int], outer: dict[int, set[int]], inside: dict[int, dict[int, int]]
-) -> dict[int, Place]:
+def _line(kept: Sequence[int], outer: dict[int, set[int]], inside: dict[int, dict[int, int]]) -> dict[int, Place]:
     """Return how far along a line of length 1 each host, and what is inside of it, stands, and how deep below it."""
     rows, begin, before = [], 0.0, None
     for one in kept:
@@ -212,9 +210,7 @@ def _middle(values: Iterable[float]) -> float:
     return float(np.mean(known)) if known else 0.5
 
 
-def _without_switches(
-    arrays: CompiledTopology, host: NDArray[np.int64], hosts: Sequence[int], outer: dict[int, set[int]]
-) -> Layout:
+def _without_switches(arrays: CompiledTopology, host: NDArray[np.int64], hosts: Sequence[int]) -> Layout:
     """Return a grid where hosts are named by their places in one, else a circle."""
     matches = [re.fullmatch(r"host(\d+(?:_\d+)+)", arrays.node_names[node]) for node in hosts]
     places = [tuple(map(int, match[1].split("_"))) for match in matches if match is not None]

@@ -209,8 +209,8 @@ def _scaling(view: SweepView, choice: Choice) -> Figure:
     numbers = sorted(set(rows[chosen.x]))
     for axes in figure.axes:
         axes.plot(numbers, [one * number for number in numbers], color="#888888", linewidth=1, zorder=1, label="linear")
-        if axes.get_yscale() == "linear":
-            axes.set_ylim(0, 1.05 * one * numbers[-1])
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, max(high, 1.05 * one * numbers[-1]))
     for legend in figure.legends:
         legend.remove()
     legend_below(figure)
@@ -246,7 +246,7 @@ def _ratio(view: SweepView, choice: Choice) -> Figure:
 def _breakdown(view: SweepView, choice: Choice) -> Figure:
     """Draw a bar a point where there are few; else those with most workers, and others at their first value."""
     frame, notes = view.frame, []
-    names = [name for name in view.parameters if frame[name].nunique() > 1]
+    names = [name for name in view.parameters if len(view.values(name)) > 1]
     if choice.by is not None:
         names = [choice.by, *(name for name in names if name != choice.by)]
     workers = view.workers
@@ -273,8 +273,7 @@ def _heat_map(view: SweepView, choice: Choice) -> Figure:
     value = numbers[0] if numbers else "iteration_time_s"
     wanted = [name for name in (choice.x, choice.by) if name is not None]
     if len(set(view.parameters) | set(wanted)) < 2:
-        hint = f"{words_of(view.parameters[0])} alone does" if view.parameters else "nothing does"
-        raise InputError(Problem("a heat map needs two parameters that vary", hint, source="--kind"))
+        raise InputError(Problem("a heat map is of two parameters: fewer vary", source="--kind"))
     if not pd.api.types.is_numeric_dtype(view.frame[value]):
         raise InputError(Problem(f"{value} is no number", "a column of numbers is wanted", source="--y"))
     found = main_effects(view.good, view.parameters, value)
@@ -299,8 +298,9 @@ def _with_gaps(frame: pd.DataFrame, everything: pd.DataFrame, two: list[str]) ->
 def _effects(view: SweepView, _: Choice) -> Figure:
     found = effects_of(view)
     if not found:
-        varied = ", ".join(map(words_of, view.parameters)) or "nothing"
-        raise InputError(Problem("there is nothing to explain", f"what varies is {varied}", source="--kind"))
+        few = len(view.parameters) < 2
+        said = "fewer than two parameters vary" if few else "every number is the same at all points"
+        raise InputError(Problem(f"there is nothing to tell apart: {said}", source="--kind"))
     return effects_bars(found)
 
 

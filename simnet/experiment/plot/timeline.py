@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -113,14 +114,14 @@ def _group(result: Result, job: str) -> tuple[list[int], str]:
     return ranks, words if len(ranks) > 1 else "the worker"
 
 
-def _lanes(result: Result, job: str, ranks: list[int], begin_s: float, end_s: float) -> dict[str, list[pd.Series]]:
+def _lanes(result: Result, job: str, ranks: list[int], begin_s: float, end_s: float) -> dict[str, list[Any]]:
     """Return the exchanges under way in a time by name of their line: one a bucket, or packed where these are many."""
     table = result.collectives
     own = table[(table["job"] == job) & ((table["worker"] < 0) | table["worker"].isin(ranks))]
     own = own[(own["start_s"] + own["duration_s"] > begin_s) & (own["start_s"] < end_s)]
-    rows = list(own.sort_values("start_s", kind="stable").itertuples())
+    rows: list[Any] = list(own.sort_values("start_s", kind="stable").itertuples())
     names = sorted(own["bucket"].unique().tolist())
-    lanes: dict[str, list[pd.Series]] = {}
+    lanes: dict[str, list[Any]] = {}
     if len(names) <= _MOST_LANES and (own["worker"] < 0).all():
         for bucket in names:
             lanes[f"bucket {bucket}"] = [row for row in rows if row.bucket == bucket]
@@ -155,7 +156,7 @@ def _draw_workers(
     axes.set_ylim(len(ranks) - 0.4, -0.6)
 
 
-def _draw_exchanges(axes: Axes, lanes: dict[str, list[pd.Series]], begin_s: float, scale: float) -> None:
+def _draw_exchanges(axes: Axes, lanes: dict[str, list[Any]], begin_s: float, scale: float) -> None:
     for line, rows in enumerate(lanes.values()):
         queued = [((row.announced_s - begin_s) / scale, (row.start_s - row.announced_s) / scale) for row in rows]
         under_way = [((row.start_s - begin_s) / scale, row.duration_s / scale) for row in rows]

@@ -60,7 +60,7 @@ def telling_point(view: SweepView, folder: Path, number: int | None = None) -> T
             raise InputError(Problem(f"there is no point {number}", hint, source="--point"))
         if (found["status"] == "failed").any():
             raise InputError(Problem(f"point {number} has failed", "one that has not is wanted", source="--point"))
-        row, reason = found.index[0], "as was asked for"
+        row, reason = found.index[0], "the one that was asked for"
     else:
         good = rows[rows["status"] == "ok"]
         largest = good[good["workers"] == good["workers"].max()]
@@ -68,17 +68,19 @@ def telling_point(view: SweepView, folder: Path, number: int | None = None) -> T
         efficiency = largest["scaling_efficiency"].astype("float64")
         by_time = efficiency.isna().all()
         row = largest["iteration_time_s"].astype("float64").idxmax() if by_time else efficiency.idxmin()
-        most = f"of the points with most workers ({int(largest['workers'].iloc[0])})"
-        reason = f"{most} the one that takes longest" if by_time else f"{most} the least efficient one"
+        which = "that takes longest" if by_time else "that is least efficient"
+        reason = f"of those with most workers ({int(largest['workers'].iloc[0])}) the one {which}"
     names = [*view.parameters, *([SEED] if SEED in view.about.get("parameters", ()) else [])]
-    words = ", ".join(f"{words_of(name)} {rows.at[row, name]}" for name in names)  # noqa: PD008
+    words = ", ".join(f"{words_of(name)} {rows[name].to_dict()[row]}" for name in names)
     return TellingPoint(int(numbers[row]), words, reason, run_again(view, folder, row))
 
 
 def numbers_of_points(view: SweepView) -> pd.Series:
     """Return the number of the point of each row, from 0; rows of several jobs of a point have the same."""
     names = [name for name in view.about.get("parameters", view.parameters) if name in view.rows]
-    numbers, before, seen = [], None, set()
+    numbers: list[int] = []
+    before: object = None
+    seen: set[object] = set()
     number = -1
     for values, job in zip(view.rows[names].astype(str).itertuples(index=False), view.rows["job"], strict=True):
         if values != before or job in seen or pd.isna(job):

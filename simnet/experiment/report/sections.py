@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from matplotlib.figure import Figure
 
-from simnet.errors import InputError
+from simnet.errors import InputError, Problem
 from simnet.experiment.effects import INTERACTIONS
 from simnet.experiment.plot.of_sweep import effects_of, plot_view, series_of
 from simnet.experiment.plot.style import words_of
@@ -73,7 +73,7 @@ def _question(view: SweepView) -> Section:
     about, rows = view.about, view.rows
     text = []
     points, finished = about.get("points", len(rows)), about.get("finished", len(rows))
-    said = f"{points} points"
+    said = f"{points} point{'' if points == 1 else 's'}"
     if finished < points:
         said += f", of which {points - finished} have not been run yet"
     failed = about.get("failed", len(view.failed))
@@ -89,10 +89,9 @@ def _question(view: SweepView) -> Section:
     varied = [tables.parameters(view)] if view.parameters else []
     if not view.parameters:
         text.append("Nothing varies.")
-    best = [tables.table(["", *map(words_of, ["value", *view.parameters])], _extremes(view))]
-    return Section(
-        "question", "The question", tuple(text), tables=(*varied, *found, *(best if len(view.frame) > 1 else []))
-    )
+    if len(view.frame) > 1:
+        varied.append(tables.table(["", *map(words_of, ["value", *view.parameters])], _extremes(view)))
+    return Section("question", "The question", tuple(text), tables=(*varied, *found))
 
 
 def _first_errors(view: SweepView) -> str:
@@ -173,6 +172,8 @@ def _scaling(view: SweepView) -> Section:
 
 
 def _ratio(view: SweepView) -> Section:
+    if len(view.frame) < 2:
+        raise InputError(Problem("it is in the table, as there is one point"))
     text = "Time with a transfer under way, hidden behind computing or not, over the time of computing."
     picture = Picture(plot_view(view, "ratio"), "communication time over computing time")
     return Section("ratio", "Communication to computing", (text,), (picture,))
@@ -213,15 +214,14 @@ def _effects(view: SweepView) -> Section:
     if grouped:
         text.append(f"{', '.join(map(words_of, grouped))}: so many values that they were put into five groups.")
     if len(view.failed):
-        text.append("Points that have failed are left out, so that the grid is not full.")
+        text.append("Points that have failed are left out.")
     return Section("effects", "What matters most", tuple(text), (picture,))
 
 
 def _point(point: TellingPoint) -> Iterator[Section]:
     drawn = point.result.plot
-    text = f"Point {point.number}: {point.words or 'the only one'}. It was chosen as {point.reason}, and run again."
-    if point.reason.startswith("as "):
-        text = f"Point {point.number}: {point.words or 'the only one'}, {point.reason}; run again."
+    values = f" ({point.words})" if point.words else ""
+    text = f"Point {point.number}{values}, run again with a timeline: {point.reason}."
     summary = point.result.summary.iloc[0]
     facts = [
         [words_of(name), float(summary[name])]

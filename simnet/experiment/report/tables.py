@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -21,6 +23,7 @@ _SHOWN = (
 _MOST_ROWS = 3000
 _MOST_VALUES = 40
 _MOST_FAILURES = 300
+_LARGE = 1e4
 
 
 @dataclass(frozen=True)
@@ -94,15 +97,17 @@ def failures(view: SweepView) -> Table:
     numbers = numbers_of_points(view)
     names = [name for name in view.about.get("parameters", view.parameters) if name in failed]
     rows = [
-        [int(numbers[index]), *(row[name] for name in names), row["error"]]
-        for index, row in failed.head(_MOST_FAILURES).iterrows()
+        [int(number), *(row[name] for name in names), row["error"]]
+        for number, row in zip(
+            numbers[failed.index], failed.head(_MOST_FAILURES).to_dict(orient="records"), strict=False
+        )
     ]
     more = len(failed) - _MOST_FAILURES
     note = f"and {more} more; simnet table has all" if more > 0 else ""
     return table(["point", *map(words_of, names), "error"], rows, note)
 
 
-def _with_interval(row: dict[str, object], name: str) -> Cell:
+def _with_interval(row: Mapping[Any, Any], name: str) -> Cell:
     cell = _cell(row[name])
     half = row.get(f"{name}_ci95")
     if not isinstance(half, float) or pd.isna(half) or half == 0:
@@ -119,4 +124,6 @@ def _cell(value: object) -> Cell:
 
 
 def _text(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}" if _LARGE <= abs(value) < math.inf else f"{value:.4g}"

@@ -112,9 +112,7 @@ def check_store(folder: Path) -> None:
 
 
 _OWN = {
-    "points",
-    "sweep.json",
-    "report.html",
+    *("points", "sweep.json", "report.html"),
     *(f"{name}.{kind}" for name in ("sweep", "means") for kind in ("parquet", "csv")),
 }
 """What the folder of a sweep holds."""

@@ -59,7 +59,7 @@ class SweepView:
     @property
     def workers(self) -> str | None:
         """The column of the number of workers, where that varies."""
-        return next((name for name in _WORKERS if name in self.frame and self.frame[name].nunique() > 1), None)
+        return next((name for name in _WORKERS if name in self.frame and len(self.values(name)) > 1), None)
 
     def values(self, parameter: str) -> list[Any]:
         """Return the values of a column, in the order of the sweep."""
@@ -109,8 +109,8 @@ def view_frame(
     if good.empty:
         first = f", the first failed with: {rows['error'].iloc[0].splitlines()[0]}" if len(rows) else ""
         raise InputError(Problem(f"no point of the sweep has succeeded{first}", source=source))
-    varied = [name for name in names if name != SEED and rows[name].map(str).nunique() > 1]
-    if rows["job"].nunique() > 1:
+    varied = [name for name in names if name != SEED and len(set(rows[name].map(str))) > 1]
+    if len(set(rows["job"].dropna())) > 1:
         varied.append("job")
     fixed = {name: rows[name].iloc[0] for name in names if name not in (*varied, SEED)}
     seeds = 1
