@@ -87,21 +87,22 @@ def main_effects(frame: pd.DataFrame, parameters: Sequence[str], column: str) ->
     whole = float(deviations @ deviations)
     if whole <= len(numbers) * (1e-12 * float(np.abs(numbers).max())) ** 2:
         return None
-    levels, grouped = {}, []
+    levels: dict[str, NDArray[np.int64]] = {}
+    grouped: list[str] = []
     for parameter in parameters:
         codes = pd.factorize(frame[parameter])[0]
         values = as_numbers(frame[parameter]) if codes.max() + 1 > max(_MOST_LEVELS, len(codes) // 4) else None
         if values is not None:
             codes = pd.factorize(pd.qcut(values, _GROUPS, duplicates="drop"))[0]
             grouped.append(parameter)
-        levels[parameter] = codes
+        levels[parameter] = codes.astype(np.int64)
     explained = {
         names: _explained([levels[name] for name in names], deviations) / whole
         for size in range(len(parameters) + 1)
         for names in combinations(parameters, size)
     }
     shares = {parameter: _share(parameter, tuple(parameters), explained) for parameter in parameters}
-    cells = frame.groupby(list(parameters), sort=False, dropna=False).ngroup().to_numpy(dtype=np.int64)
+    cells = frame.groupby(list(parameters), sort=False, dropna=False).ngroup().to_numpy().astype(np.int64)
     of_cells = _explained([cells], deviations) / whole
     additive = explained[tuple(parameters)]
     # Groups of values tell points of one group not apart: then what is left is all that is left.

@@ -10,9 +10,10 @@ import pandas as pd
 from simnet.errors import InputError, Problem
 from simnet.experiment.plot.style import words_of
 from simnet.experiment.result import Result
-from simnet.experiment.sweep.again import run_again
+from simnet.experiment.sweep.again import point_scenario, run_again
 from simnet.experiment.sweep.view import SweepView
 from simnet.scenario.sweep.load import SEED
+from simnet.topology import Topology
 
 __all__ = ["TellingPoint", "numbers_of_points", "telling_point"]
 
@@ -27,12 +28,14 @@ class TellingPoint:
     words : the values of its parameters
     reason : why it was chosen
     result : with a timeline
+    topology : that it ran on
     """
 
     number: int
     words: str
     reason: str
     result: Result
+    topology: Topology
 
 
 def telling_point(view: SweepView, folder: Path, number: int | None = None) -> TellingPoint:
@@ -72,7 +75,8 @@ def telling_point(view: SweepView, folder: Path, number: int | None = None) -> T
         reason = f"of those with most workers ({int(largest['workers'].iloc[0])}) the one {which}"
     names = [*view.parameters, *([SEED] if SEED in view.about.get("parameters", ()) else [])]
     words = ", ".join(f"{words_of(name)} {rows[name].to_dict()[row]}" for name in names)
-    return TellingPoint(int(numbers[row]), words, reason, run_again(view, folder, row))
+    scenario = point_scenario(view, folder, row)
+    return TellingPoint(int(numbers[row]), words, reason, run_again(view, scenario, row), scenario.topology)
 
 
 def numbers_of_points(view: SweepView) -> pd.Series:

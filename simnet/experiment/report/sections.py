@@ -12,6 +12,7 @@ from simnet.errors import InputError, Problem
 from simnet.experiment.effects import INTERACTIONS
 from simnet.experiment.plot.of_sweep import effects_of, plot_view, series_of
 from simnet.experiment.plot.style import words_of
+from simnet.experiment.plot.topology import draw_topology
 from simnet.experiment.report import tables
 from simnet.experiment.report.point import TellingPoint
 from simnet.experiment.report.tables import Table
@@ -229,7 +230,7 @@ def _point(point: TellingPoint) -> Iterator[Section]:
     ]
     numbers = tables.table(["mean of an iteration", "[s]"], facts)
     pictures = (
-        Picture(drawn.topology(), "topology with links coloured by utilisation"),
+        Picture(draw_topology(point.topology, point.result.links), "topology with links coloured by utilisation"),
         Picture(drawn.timeline(), "timeline of one iteration"),
         Picture(drawn.utilisation(), "utilisation of the busiest resources over time"),
     )

@@ -96,11 +96,10 @@ def failures(view: SweepView) -> Table:
     failed = view.failed
     numbers = numbers_of_points(view)
     names = [name for name in view.about.get("parameters", view.parameters) if name in failed]
+    shown = failed.head(_MOST_FAILURES)
     rows = [
-        [int(number), *(row[name] for name in names), row["error"]]
-        for number, row in zip(
-            numbers[failed.index], failed.head(_MOST_FAILURES).to_dict(orient="records"), strict=False
-        )
+        [number, *(row[name] for name in names), row["error"]]
+        for number, row in zip(numbers[shown.index].tolist(), shown.to_dict(orient="records"), strict=True)
     ]
     more = len(failed) - _MOST_FAILURES
     note = f"and {more} more; simnet table has all" if more > 0 else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -53,21 +54,21 @@ def point_scenario(view: SweepView, folder: Path, row: int) -> Scenario:
     return load_document(document, place, about["scenario_name"], overrides)
 
 
-def run_again(view: SweepView, folder: Path, row: int) -> Result:
-    """Run a row of a sweep again, with a timeline.
+def run_again(view: SweepView, scenario: Scenario, row: int) -> Result:
+    """Run the scenario of a row again, with a timeline.
 
     Raises
     ------
     InputError
-        It cannot be run, or it does not give what the sweep has, as another version of simnet may not.
+        It does not give what the sweep has, as another version of simnet may not.
     """
-    result = run(point_scenario(view, folder, row), timeline=True)
-    job, before_s = view.rows.at[row, "job"], float(view.rows.at[row, "iteration_time_s"])
-    now_s = float(result.summary.set_index("job")["iteration_time_s"][job])
-    if not np.isclose(now_s, before_s, rtol=_SAME, atol=0.0):
+    result = run(scenario, timeline=True)
+    before: dict[Any, Any] = view.rows.loc[row].to_dict()
+    now_s = float(result.summary.loc[result.summary["job"] == before["job"], "iteration_time_s"].iloc[0])
+    before_s = float(before["iteration_time_s"])
+    if not math.isclose(now_s, before_s, rel_tol=_SAME):
         said = f"an iteration takes {now_s:.9g} s now, and {before_s:.9g} s in the sweep"
-        hint = "run `simnet sweep` again with this version"
-        raise InputError(Problem(said, hint, source=str(folder)))
+        raise InputError(Problem(said, "run `simnet sweep` again with this version"))
     return result
 
 
