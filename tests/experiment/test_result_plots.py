@@ -48,11 +48,8 @@ def test_what_a_timeline_shows_of_a_worker_adds_up_to_its_iteration(result):
     for iteration in (0, 1, 2):
         widths = _widths(result.plot.timeline(iteration=iteration))
         for row in table[table["iteration"] == iteration].itertuples():
-            own = {
-                name.partition(": ")[2]: value
-                for name, value in widths.items()
-                if name.startswith(f"worker {row.rank}:")
-            }
+            start = f"worker {row.rank}: "
+            own = {name.removeprefix(start): value for name, value in widths.items() if name.startswith(start)}
             assert sum(own.values()) == pytest.approx(row.iteration_time_s * 1e3, rel=1e-9)
             assert own["compute"] == pytest.approx(row.compute_time_s * 1e3, rel=1e-9)
 
@@ -106,7 +103,7 @@ def test_the_hottest_link_is_named(result):
 
 @pytest.mark.parametrize("text", TOPOLOGIES)
 def test_any_topology_can_be_drawn(text):
-    """Every node stands somewhere or has one that stands for it, no two in the same place; the one busy link is named."""
+    """Every node stands somewhere or has one that stands for it, no two in the same place."""
     topology = topology_from_text(text)
     layout = lay_out(topology)
     assert set(layout.drawn.tolist()) == set(layout.place)
