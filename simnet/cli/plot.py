@@ -14,12 +14,12 @@ __all__ = ["plot", "report"]
 
 _SUFFIXES = (".svg", ".png", ".pdf")
 _Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a sweep.")]
-_KINDS = "; ".join(f"{name}: {meaning}" for name, meaning in PLOT_KINDS.items())
+_KINDS = "\n\n".join(f"{name}: {meaning}." for name, meaning in PLOT_KINDS.items())
 
 
 def plot(
     folder: _Folder,
-    kind: Annotated[str, typer.Option(metavar="KIND", help=f"{_KINDS}.")] = "curves",
+    kind: Annotated[str, typer.Option(metavar="KIND", help=_KINDS)] = "curves",
     x: Annotated[str | None, typer.Option("--x", metavar="COLUMN", help="What lies.")] = None,
     y: Annotated[str | None, typer.Option("--y", metavar="COLUMN", help="The number that is shown.")] = None,
     by: Annotated[str | None, typer.Option("--by", metavar="COLUMN", help="What differs between curves.")] = None,

@@ -45,9 +45,12 @@ def efficiency(
                 fraction = fits[f"{law}_serial_fraction"]
                 if np.isfinite(fraction):
                     share = curve(numbers, fraction) / numbers
-                    label = "Amdahl, fitted" if law == "amdahl" else "Gustafson, fitted"
-                    colour = COLOURS[number % len(COLOURS)]
-                    axes.plot(numbers, share, line, color=colour, linewidth=1.0, label=label, zorder=1.5)
+                    [drawn] = axes.plot(
+                        numbers, share, line, color=COLOURS[number % len(COLOURS)], linewidth=1, zorder=1.5
+                    )
+                    drawn.set_gid(f"{law} {value}")
+        for law, (_, line) in _LAWS.items():
+            axes.plot([], [], line, color="#555555", linewidth=1, label=f"{law.capitalize()}, fitted")
         axes.set_ylim(0, max(1.05, axes.get_ylim()[1]))
     legend_below(figure)
     return figure

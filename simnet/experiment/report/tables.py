@@ -111,7 +111,7 @@ def _with_interval(row: Mapping[Any, Any], name: str) -> Cell:
     half = row.get(f"{name}_ci95")
     if not isinstance(half, float) or pd.isna(half) or half == 0:
         return cell
-    return Cell(f"{cell.text} ± {half:.2g}", cell.number)
+    return Cell(f"{cell.text} ± {f'{half:.2g}' if half < 100 else f'{half:,.0f}'}", cell.number)
 
 
 def _cell(value: object) -> Cell:
