@@ -285,7 +285,7 @@ def _heat_map(view: SweepView, choice: Choice) -> Figure:
     elif choice.x is None:
         two.reverse()
     frame, note = _at_first(view, view.frame, [name for name in view.parameters if name not in two])
-    everything, _ = _at_first(view, view.rows, [name for name in view.parameters if name not in two])
+    everything, _ = _at_first(view, view.shown, [name for name in view.parameters if name not in two])
     return heat_map(_with_gaps(frame, everything, two), two[0], two[1], value, title=note)
 
 

@@ -74,7 +74,7 @@ def telling_point(view: SweepView, folder: Path, number: int | None = None) -> T
         which = "that takes longest" if by_time else "that is least efficient"
         reason = f"of those with most workers ({int(largest['workers'].iloc[0])}) the one {which}"
     names = [*view.parameters, *([SEED] if SEED in view.about.get("parameters", ()) else [])]
-    words = ", ".join(f"{words_of(name)} {rows[name].to_dict()[row]}" for name in names)
+    words = ", ".join(f"{words_of(name)} {view.shown[name].to_dict()[row]}" for name in names)
     scenario = point_scenario(view, folder, row)
     return TellingPoint(int(numbers[row]), words, reason, run_again(view, scenario, row), scenario.topology)
 

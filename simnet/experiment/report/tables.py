@@ -69,7 +69,7 @@ def parameters(view: SweepView) -> Table:
 
 
 def _values(view: SweepView, name: str) -> tuple[str, int, str]:
-    values = list(dict.fromkeys(view.rows[name].dropna()))
+    values = list(dict.fromkeys(view.shown[name].dropna()))
     shown = [_text(value) for value in values[:_MOST_VALUES]]
     return name, len(values), ", ".join(shown) + (", ..." if len(values) > _MOST_VALUES else "")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ class SweepView:
     ----------
     name : of the sweep
     rows : one row a point and job, as the sweep has them, failed ones too
+    shown : the same, with values of parameters as they are shown
     frame : those that have succeeded; with several seeds their means, and ``…_ci95`` beside each number
     parameters : those with several values, without the seed; several jobs are a parameter as well
     fixed : those with one value
@@ -40,6 +42,7 @@ class SweepView:
 
     name: str
     rows: pd.DataFrame
+    shown: pd.DataFrame
     frame: pd.DataFrame
     parameters: tuple[str, ...]
     fixed: Mapping[str, object]
@@ -49,12 +52,12 @@ class SweepView:
     @property
     def good(self) -> pd.DataFrame:
         """The points that have succeeded, each seed by itself."""
-        return _plain(self.rows[self.rows["status"] == "ok"], self.parameters)
+        return self.shown[self.shown["status"] == "ok"]
 
     @property
     def failed(self) -> pd.DataFrame:
         """The points that have failed."""
-        return self.rows[self.rows["status"] == "failed"]
+        return self.shown[self.shown["status"] == "failed"]
 
     @property
     def workers(self) -> str | None:
@@ -105,24 +108,26 @@ def view_frame(
     """
     names = list(_leading(frame)) if parameters is None else list(parameters)
     rows = frame if "status" in frame else frame.assign(status="ok", error="")
-    good = rows[rows["status"] == "ok"]
+    shown = _shown(rows, [name for name in names if name != SEED])
+    good = shown[shown["status"] == "ok"]
     if good.empty:
         first = f", the first failed with: {rows['error'].iloc[0].splitlines()[0]}" if len(rows) else ""
         raise InputError(Problem(f"no point of the sweep has succeeded{first}", source=source))
-    varied = [name for name in names if name != SEED and len(set(rows[name].map(str))) > 1]
+    varied = [name for name in names if name != SEED and len(set(shown[name])) > 1]
+    by = [*varied, "job"]
     if len(set(rows["job"].dropna())) > 1:
         varied.append("job")
-    fixed = {name: rows[name].iloc[0] for name in names if name not in (*varied, SEED)}
+    fixed = {name: shown[name].iloc[0] for name in names if name not in (*varied, SEED)}
     seeds = 1
-    plain = _plain(good, varied)
+    points = good
     if SEED in names:
-        means = means_of(good, [*varied, SEED] if "job" not in varied else [*varied[:-1], SEED])
+        means = means_of(good, by[:-1])
         seeds = int(means["seeds"].max())
-        by = [*(name for name in varied if name != "job"), "job"]
         text = [column.name for column in COLUMNS["summary"] if column.dtype == "str" and column.name in good]
-        others = good.drop_duplicates(by)[list(dict.fromkeys([*by, *text]))]
-        plain = _plain(means.merge(others, on=by, how="left"), varied)
-    return SweepView(str((about or {}).get("name", "sweep")), rows, plain, tuple(varied), fixed, seeds, about or {})
+        points = means.merge(good.drop_duplicates(by)[list(dict.fromkeys([*by, *text]))], on=by, how="left")
+    plain = _whole(points.reset_index(drop=True), varied)
+    name = str((about or {}).get("name", "sweep"))
+    return SweepView(name, rows, shown, plain, tuple(varied), fixed, seeds, about or {})
 
 
 def _leading(frame: pd.DataFrame) -> Iterator[str]:
@@ -132,14 +137,19 @@ def _leading(frame: pd.DataFrame) -> Iterator[str]:
         yield str(name)
 
 
-def _plain(good: pd.DataFrame, parameters: Sequence[str]) -> pd.DataFrame:
-    """Return points that have succeeded with whole numbers whole, and a word where a value is as given."""
-    frame = good.reset_index(drop=True)
+def _whole(frame: pd.DataFrame, parameters: Sequence[str]) -> pd.DataFrame:
+    """Return points that have succeeded with whole numbers whole: a table with failed points has none."""
     for column in COLUMNS["summary"]:
         if column.dtype == "int" and column.name in frame and column.name not in parameters:
             numbers = frame[column.name]
             if (numbers == numbers.round()).all():
                 frame[column.name] = numbers.astype("int64")
+    return frame
+
+
+def _shown(rows: pd.DataFrame, parameters: Sequence[str]) -> pd.DataFrame:
+    """Return rows with values of parameters as they are shown: mappings in short, and a word for what is as given."""
+    frame = rows.copy()
     for name in parameters:
         values = frame[name]
         if pd.api.types.is_float_dtype(values) and values.isna().any():
@@ -148,5 +158,24 @@ def _plain(good: pd.DataFrame, parameters: Sequence[str]) -> pd.DataFrame:
         elif pd.api.types.is_float_dtype(values) and (values == values.round()).all() and values.abs().max() < 2**53:
             frame[name] = values.astype("int64")
         elif not pd.api.types.is_numeric_dtype(values):
-            frame[name] = values.map(lambda value: AS_GIVEN if value is None or value == "" else value)
+            frame[name] = values.map(_in_short)
     return frame
+
+
+def _in_short(value: object) -> object:
+    """Return a value of a table in few words: ``parameter_server, servers 4`` for a mapping."""
+    if value is None or value == "":
+        return AS_GIVEN
+    if not isinstance(value, str) or value[:1] not in "{[":
+        return value
+    try:
+        return _words(json.loads(value))
+    except ValueError:
+        return value
+
+
+def _words(value: object) -> str:
+    if isinstance(value, dict):
+        joined = ((key, ", " if isinstance(inner, dict) else " ", _words(inner)) for key, inner in value.items())
+        return ", ".join(f"{key}{sign}{words}" for key, sign, words in joined)
+    return ", ".join(map(_words, value)) if isinstance(value, list) else str(value)
