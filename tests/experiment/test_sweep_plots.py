@@ -145,3 +145,26 @@ def test_what_cannot_be_drawn_is_said(frame, kind, chosen, said):
 def test_one_point_is_too_few(kind):
     with pytest.raises(InputError):
         plot(simnet.sweep(star_scenario(2), {}), kind)
+
+
+def test_values_that_are_drawn_at_random_are_points_and_no_curves():
+    """Of a sample each value comes once: it has no panel, points are not joined, and there is no map."""
+    random = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {"training.workers": random.integers(1, 9, 20), "a": random.random(20), "b": random.random(20)}
+    )
+    frame = frame.assign(status="ok", error="", job="train", workers=frame["training.workers"])
+    frame["throughput_samples_per_s"] = random.random(20)
+    [axes] = plot(frame, "curves").axes
+    assert [line.get_linestyle() for line in axes.lines] == ["None"]
+    assert len(axes.lines[0].get_xdata()) == 20
+    assert axes.get_title() == "at any a and b"
+    with pytest.raises(InputError, match="drawn at random"):
+        plot(frame.assign(iteration_time_s=1.0), "heatmap")
+
+
+def test_mappings_are_named_in_few_words():
+    servers = {"parameter_server": {"servers": 1, "placement": "colocated"}}
+    frame = simnet.sweep(star_scenario(2), {"training.architecture": ["ring", servers]}, {"run.iterations": 1})
+    labels = [text.get_text() for text in plot(frame, "breakdown").axes[0].get_yticklabels()]
+    assert labels == ["ring", "parameter_server, servers 1, placement colocated"]

@@ -67,6 +67,7 @@ def panels(
     title: str = "",
     log_x: bool = True,
     log_y: bool = False,
+    line: bool = True,
 ) -> Figure:
     """Return such curves side by side, for each value of a fourth column, with the same axis.
 
@@ -76,10 +77,12 @@ def panels(
         See `curves`.
     panel : str
         Column whose values are written above the panels, in the order of the frame.
+    line : bool
+        Join the points.
     """
     figure, cells = panel_axes(frame, panel, title)
     for axes, name, group in cells:
-        draw_curves(axes, group, x, y, by, title=name, log_x=log_x, log_y=log_y, whole=frame)
+        draw_curves(axes, group, x, y, by, title=name, log_x=log_x, log_y=log_y, line=line, whole=frame)
     legend_below(figure)
     return figure
 

@@ -54,6 +54,7 @@ class _Chosen:
     frame : rows to draw
     x, by, panel : columns; None where there is none
     note : what has been left out, in words
+    is_line : whether points are joined: not where values are drawn at random
     """
 
     frame: pd.DataFrame
@@ -61,6 +62,7 @@ class _Chosen:
     by: str | None
     panel: str | None
     note: str
+    is_line: bool = True
 
 
 @dataclass(frozen=True)
@@ -137,16 +139,16 @@ def plot_view(view: SweepView, kind: str, choice: Choice | None = None) -> Figur
 
 def _chosen(view: SweepView, choice: Choice) -> _Chosen:
     """Choose what is over what: first the workers, then numbers; protocols as curves; panels for a third."""
+    drawn = view.drawn
     left = [name for name in view.parameters if name not in (choice.x, choice.by)]
     x = choice.x or view.workers or _longest(view, left) or "protocol"
-    left = [name for name in left if name != x]
+    # Where some points leave the number of workers as it is, the parameter is no number, and the column is.
+    left = [name for name in left if name != x and not (x == "workers" and name == "training.workers")]
+    left = [name for name in left if name not in drawn]
     by = choice.by or next((name for name in left if name == "protocol"), None) or _shortest(view, left)
     left = [name for name in left if name != by]
     panel = _shortest(view, left)
     left = [name for name in left if name != panel]
-    # Workers are as many as something else says: that is no further parameter.
-    if x == "workers":
-        left = [name for name in left if view.frame.groupby(name)["workers"].nunique().max() > 1]
     frame, note = _at_first(view, view.frame, left)
     for column, most in ((by, _MOST_CURVES), (panel, _MOST_PANELS)):
         values = list(dict.fromkeys(frame[column])) if column is not None else []
@@ -154,7 +156,10 @@ def _chosen(view: SweepView, choice: Choice) -> _Chosen:
             step = (len(values) - 1) / (most - 1)
             frame = frame[frame[column].isin([values[round(step * number)] for number in range(most)])]
             note = "; ".join(filter(None, [note, f"{most} of the {len(values)} values of {words_of(str(column))}"]))
-    return _Chosen(frame, x, by, panel, note)
+    if drawn:
+        others = [words_of(name) for name in drawn if name not in (x, by)]
+        note = "; ".join(filter(None, [note, f"at any {' and '.join(others)}" if others else ""]))
+    return _Chosen(frame, x, by, panel, note, is_line=not drawn)
 
 
 def _at_first(view: SweepView, frame: pd.DataFrame, parameters: list[str]) -> tuple[pd.DataFrame, str]:
@@ -187,9 +192,11 @@ def _curves(
     title = "; ".join(filter(None, [title, chosen.note]))
     if chosen.panel is not None:
         assert chosen.by is not None
-        return panels(frame, chosen.x, y, chosen.by, chosen.panel, title=title, log_y=log_y), chosen
+        return panels(
+            frame, chosen.x, y, chosen.by, chosen.panel, title=title, log_y=log_y, line=chosen.is_line
+        ), chosen
     figure = Figure(figsize=(6.6, 4.2), layout="constrained")
-    draw_curves(figure.add_subplot(), frame, chosen.x, y, chosen.by, title=title, log_y=log_y)
+    draw_curves(figure.add_subplot(), frame, chosen.x, y, chosen.by, title=title, log_y=log_y, line=chosen.is_line)
     legend_below(figure)
     return figure, chosen
 
@@ -274,6 +281,8 @@ def _heat_map(view: SweepView, choice: Choice) -> Figure:
     wanted = [name for name in (choice.x, choice.by) if name is not None]
     if len(set(view.parameters) | set(wanted)) < 2:
         raise InputError(Problem("a heat map is of two parameters: fewer vary", source="--kind"))
+    if any(name in view.drawn for name in wanted or view.parameters):
+        raise InputError(Problem("a heat map is of a grid: values here are drawn at random", source="--kind"))
     if not pd.api.types.is_numeric_dtype(view.frame[value]):
         raise InputError(Problem(f"{value} is no number", "a column of numbers is wanted", source="--y"))
     found = main_effects(view.good, view.parameters, value)

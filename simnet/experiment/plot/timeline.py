@@ -57,7 +57,9 @@ def timeline(result: Result, *, job: str | None = None, iteration: int | None = 
     if spans.empty:
         raise ValueError(f"the run has no job {job!r}")
     ranks, words = _group(result, job)
-    iteration = int(spans["iteration"].max()) if iteration is None else iteration
+    if iteration is None:
+        # A job goes on while another one is measured.
+        iteration = int(result.iterations.loc[result.iterations["job"] == job, "iteration"].max())
     own = spans[(spans["iteration"] == iteration) & spans["rank"].isin(ranks)]
     if own.empty:
         raise ValueError(f"job {job!r} has no iteration {iteration}")

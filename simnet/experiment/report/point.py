@@ -27,6 +27,7 @@ class TellingPoint:
     number : in the sweep
     words : the values of its parameters
     reason : why it was chosen
+    job : of which it was chosen
     result : with a timeline
     topology : that it ran on
     """
@@ -34,6 +35,7 @@ class TellingPoint:
     number: int
     words: str
     reason: str
+    job: str
     result: Result
     topology: Topology
 
@@ -76,7 +78,8 @@ def telling_point(view: SweepView, folder: Path, number: int | None = None) -> T
     names = [*view.parameters, *([SEED] if SEED in view.about.get("parameters", ()) else [])]
     words = ", ".join(f"{words_of(name)} {view.shown[name].to_dict()[row]}" for name in names)
     scenario = point_scenario(view, folder, row)
-    return TellingPoint(int(numbers[row]), words, reason, run_again(view, scenario, row), scenario.topology)
+    job = str(rows["job"].to_dict()[row])
+    return TellingPoint(int(numbers[row]), words, reason, job, run_again(view, scenario, row), scenario.topology)
 
 
 def numbers_of_points(view: SweepView) -> pd.Series:

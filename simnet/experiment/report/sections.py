@@ -223,7 +223,7 @@ def _point(point: TellingPoint) -> Iterator[Section]:
     drawn = point.result.plot
     values = f" ({point.words})" if point.words else ""
     text = f"Point {point.number}{values}, run again with a timeline: {point.reason}."
-    summary = point.result.summary.iloc[0]
+    summary = point.result.summary.set_index("job").loc[point.job]
     facts = [
         [words_of(name), float(summary[name])]
         for name in ("iteration_time_s", "compute_time_s", "exposed_communication_time_s", "waiting_time_s")
@@ -231,7 +231,7 @@ def _point(point: TellingPoint) -> Iterator[Section]:
     numbers = tables.table(["mean of an iteration", "[s]"], facts)
     pictures = (
         Picture(draw_topology(point.topology, point.result.links), "topology with links coloured by utilisation"),
-        Picture(drawn.timeline(), "timeline of one iteration"),
+        Picture(drawn.timeline(job=point.job), "timeline of one iteration"),
         Picture(drawn.utilisation(), "utilisation of the busiest resources over time"),
     )
     yield Section("point", "One point", (text, *point.result.warnings), pictures, (numbers,))

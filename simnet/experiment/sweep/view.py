@@ -21,6 +21,7 @@ __all__ = ["AS_GIVEN", "SweepView", "view_frame", "view_sweep"]
 AS_GIVEN = "as given"
 """The value of a parameter that a point leaves as its scenario has it."""
 
+_FEW = 8
 _WORKERS = ("training.workers", "workers")
 
 
@@ -62,7 +63,16 @@ class SweepView:
     @property
     def workers(self) -> str | None:
         """The column of the number of workers, where that varies."""
-        return next((name for name in _WORKERS if name in self.frame and len(self.values(name)) > 1), None)
+        numbers = (name for name in _WORKERS if pd.api.types.is_numeric_dtype(self.frame.get(name)))
+        return next((name for name in numbers if len(self.values(name)) > 1), None)
+
+    @property
+    def drawn(self) -> list[str]:
+        """Parameters with so many values that hardly any comes twice: they are drawn at random, and make no curves."""
+        rows = len(self.frame)
+        if rows <= _FEW or len(self.parameters) < 2:
+            return []
+        return [name for name in self.parameters if len(self.values(name)) > rows / 2]
 
     def values(self, parameter: str) -> list[Any]:
         """Return the values of a column, in the order of the sweep."""
