@@ -223,7 +223,7 @@ def _point(point: TellingPoint) -> Iterator[Section]:
     drawn = point.result.plot
     values = f" ({point.words})" if point.words else ""
     text = f"Point {point.number}{values}, run again with a timeline: {point.reason}."
-    summary = point.result.summary.set_index("job").loc[point.job]
+    summary = point.result.summary.set_index("job").to_dict(orient="index")[point.job]
     facts = [
         [words_of(name), float(summary[name])]
         for name in ("iteration_time_s", "compute_time_s", "exposed_communication_time_s", "waiting_time_s")

@@ -63,7 +63,8 @@ class SweepView:
     @property
     def workers(self) -> str | None:
         """The column of the number of workers, where that varies."""
-        numbers = (name for name in _WORKERS if pd.api.types.is_numeric_dtype(self.frame.get(name)))
+        known = (name for name in _WORKERS if name in self.frame)
+        numbers = (name for name in known if pd.api.types.is_numeric_dtype(self.frame[name]))
         return next((name for name in numbers if len(self.values(name)) > 1), None)
 
     @property
