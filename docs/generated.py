@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from simnet.experiment.columns import columns_as_markdown
+from simnet.experiment.plot_kinds import PLOT_KINDS
 from simnet.protocols import FIELDS, PROTOCOLS, resolve, values
 from simnet.protocols.congestion.dcqcn_parameters import PAPER, VENDOR
 from simnet.scenario import scenario_keys, topology_from_text
@@ -321,6 +322,11 @@ def _rounds() -> str:
     return _table(head, rows)
 
 
+def _plot_kinds() -> str:
+    """Return the kinds of pictures of a sweep."""
+    return _table(["kind", "what it shows"], [[f"`{name}`", meaning] for name, meaning in PLOT_KINDS.items()])
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "rounds": _rounds,
     "columns of scaling": lambda: columns_as_markdown("scaling"),
@@ -329,6 +335,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "names": _names,
     "keys": _keys,
     "sweep keys": _sweep_keys,
+    "plot kinds": _plot_kinds,
     "protocols": _protocols,
     "protocol fields": _fields,
     "dcqcn": _dcqcn,

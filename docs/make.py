@@ -1,10 +1,13 @@
 """Write README and docs anew where they follow from the code: ``make docs``.
 
-Tables are generated, and what commands print is replaced by what they print now.
+Tables are generated, what commands print is replaced by what they print now, and the pictures that they draw are those
+that the pages show.
 """
 
 from __future__ import annotations
 
+import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -25,6 +28,9 @@ def main() -> None:
         page = with_generated(before)
         with tempfile.TemporaryDirectory() as folder:
             examples = [example for example in run_page(page, Path(folder)) if difference(example)]
+            for place, name in re.findall(r"\]\((\S*pictures/(\S+\.svg))\)", page):
+                (path.parent / place).parent.mkdir(exist_ok=True)
+                shutil.copyfile(Path(folder) / name, path.parent / place)
         for example in reversed(examples):
             page = page[: example.start] + example.printed + page[example.end :]
         if page != before:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from simnet.errors import InputError, SimnetError, SimulationError
+    from simnet.experiment.plot.of_sweep import plot
+    from simnet.experiment.report import report
     from simnet.experiment.result import Result, load_result
     from simnet.experiment.run import run
     from simnet.experiment.scaling import scaling
@@ -25,6 +27,8 @@ __all__ = [
     "__version__",
     "load_result",
     "load_sweep",
+    "plot",
+    "report",
     "run",
     "scaling",
     "sweep",
@@ -40,6 +44,8 @@ _HOME = {
     "SimulationError": "simnet.errors",
     "load_result": "simnet.experiment.result",
     "load_sweep": "simnet.experiment.sweep",
+    "plot": "simnet.experiment.plot.of_sweep",
+    "report": "simnet.experiment.report",
     "run": "simnet.experiment.run",
     "scaling": "simnet.experiment.scaling",
     "sweep": "simnet.experiment.sweep",

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from simnet import __version__
-from simnet.cli import check, collective, protocol, run, scaling, sweep, topology, workload
+from simnet.cli import check, collective, plot, protocol, run, scaling, sweep, topology, workload
 
 __all__ = ["app"]
 
@@ -25,6 +25,8 @@ app.command("run")(run.run)
 app.command("sweep")(sweep.sweep)
 app.command("merge")(sweep.merge)
 app.command("table")(sweep.table)
+app.command("plot")(plot.plot)
+app.command("report")(plot.report)
 app.command("scaling")(scaling.scaling)
 app.command("check")(check.check)
 app.command("schema")(check.schema)

@@ -12,13 +12,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from simnet.errors import InputError, Problem
 from simnet.experiment.columns import COLUMNS, DTYPES
 from simnet.experiment.messages import MessageFile
+
+if TYPE_CHECKING:
+    from simnet.experiment.plot.of_result import ResultPlots
 
 __all__ = ["OPTIONAL_TABLES", "Result", "check_folder", "load_result"]
 
@@ -92,6 +95,13 @@ class Result:
         if self.message_file is None:
             raise ValueError("messages are recorded only by a scenario with run: {record: messages}")
         return self.message_file.read()
+
+    @property
+    def plot(self) -> ResultPlots:
+        """Pictures: ``result.plot.breakdown()``, ``timeline()``, ``topology()``, ``utilisation()``."""
+        from simnet.experiment.plot.of_result import ResultPlots
+
+        return ResultPlots(self)
 
     def save(self, folder: str | Path) -> Path:
         """Write the tables, the scenario and what else is known into a folder, which is replaced as a whole.

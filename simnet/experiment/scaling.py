@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from simnet.training.laws.speedup import (
 )
 from simnet.workload import Workload
 
-__all__ = ["Scaling", "scaling", "scaling_curves"]
+__all__ = ["Scaling", "fitted_laws", "scaling", "scaling_curves"]
 
 Scaling = Literal["strong", "weak"]
 
@@ -94,14 +95,37 @@ def scaling(
     frame["karp_flatt_serial_fraction"] = [
         karp_flatt(speedup, count) for speedup, count in zip(frame["speedup"], frame["workers"], strict=True)
     ]
-    numbers, speedups = (frame[name].to_numpy(dtype=np.float64) for name in ("workers", "speedup"))
-    for name, law, fraction in (
-        ("amdahl", amdahl, fit_amdahl(numbers, speedups)),
-        ("gustafson", gustafson, fit_gustafson(numbers, speedups)),
-    ):
+    laws = fitted_laws(frame["workers"], frame["speedup"])
+    for name, law in (("amdahl", amdahl), ("gustafson", gustafson)):
+        fraction = laws[f"{name}_serial_fraction"]
         frame[f"{name}_serial_fraction"] = fraction
-        frame[f"{name}_speedup"] = law(numbers, fraction)
+        frame[f"{name}_speedup"] = law(frame["workers"].to_numpy(dtype=np.float64), fraction)
     return ordered("scaling", frame)
+
+
+def fitted_laws(workers: pd.Series, speedups: pd.Series) -> dict[str, float]:
+    """Return what the laws of Amdahl and Gustafson make of speed-ups.
+
+    Parameters
+    ----------
+    workers, speedups : Series
+
+    Returns
+    -------
+    dict
+        For each law ``…_serial_fraction``, that of the nearest curve, and ``…_r_squared``, the part of the variance of
+        the speed-up that the curve explains: 1 where it goes through all points, below 0 where their mean is nearer.
+        Not a number where there is nothing but one worker.
+    """
+    numbers, known = (values.to_numpy(dtype=np.float64) for values in (workers, speedups))
+    found = {}
+    for name, law, fit in (("amdahl", amdahl, fit_amdahl), ("gustafson", gustafson, fit_gustafson)):
+        fraction = fit(numbers, known)
+        left = float(((law(numbers, fraction) - known) ** 2).sum())
+        whole = float(((known - known.mean()) ** 2).sum())
+        found[f"{name}_serial_fraction"] = fraction
+        found[f"{name}_r_squared"] = 1.0 - left / whole if whole > 0 else math.nan
+    return found
 
 
 def scaling_curves(frame: pd.DataFrame) -> Figure:

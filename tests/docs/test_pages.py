@@ -52,6 +52,8 @@ def test_examples_print_what_stands_there(name, tmp_path):
     for example in examples.run_page(PAGES[name], tmp_path):
         if examples.difference(example):
             assert example.shown == example.printed, f"{name}:{example.line}"
+    for picture in re.findall(r"pictures/(\S+\.svg)\)", PAGES[name]):
+        assert (tmp_path / picture).is_file(), f"{name}: no example draws {picture}"
 
 
 def test_every_part_is_on_a_page():

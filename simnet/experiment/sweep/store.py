@@ -111,5 +111,8 @@ def check_store(folder: Path) -> None:
     (folder / ".tried").unlink(missing_ok=True)
 
 
-_OWN = {"points", "sweep.json", *(f"{name}.{kind}" for name in ("sweep", "means") for kind in ("parquet", "csv"))}
+_OWN = {
+    *("points", "sweep.json", "report.html"),
+    *(f"{name}.{kind}" for name in ("sweep", "means") for kind in ("parquet", "csv")),
+}
 """What the folder of a sweep holds."""

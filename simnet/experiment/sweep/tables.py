@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -144,10 +145,24 @@ def write_sweep(sweep: Sweep, store: Store) -> pd.DataFrame:
         "failed": sum(bool(outcome.error) for outcome in outcomes.values()),
         "baseline": dict(sweep.baseline),
         "keep": list(sweep.keep),
+        **_given(sweep, store.folder),
     }
     with write_whole(store.folder / _ABOUT) as file:
         file.write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return frame
+
+
+def _given(sweep: Sweep, folder: Path) -> dict[str, Any]:
+    """Return what any of the points can be run again from: the scenario, and what is the same at every point."""
+    values = sweep.points[0].values
+    common = {".".join(one.path): one.document.data for one in sweep.points[0].overrides}
+    place = os.path.relpath(sweep.folder.resolve(), folder.resolve())
+    return {
+        "scenario": sweep.scenario.data,
+        "scenario_name": sweep.scenario_name,
+        "scenario_folder": Path(place).as_posix(),
+        "set": {path: value for path, value in common.items() if path not in values},
+    }
 
 
 def _write(frame: pd.DataFrame, folder: Path, name: str) -> None:
