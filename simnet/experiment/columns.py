@@ -355,6 +355,27 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("drained_s", "float", "s", "when its last byte had left"),
         Column("delivered_s", "float", "s", "when it was received, and reduced; NaN where it never was"),
     ),
+    "explanation": (
+        Column("group", "str", "", "computing, communication or waiting"),
+        Column("part", "str", "", "what takes time; docs/explain.md says what each part is"),
+        Column("time_s", "float", "s", "of an iteration; all parts add up to it"),
+        Column("share", "float", "", "time_s over that of the iteration"),
+        Column("about", "str", "", "which resource, worker or fault most of it is about; empty where that says nothing"),
+    ),
+    "critical_path": (
+        Column("start_s", "float", "s", "from the beginning of the iteration on"),
+        Column("duration_s", "float", "s", "for how long it lasts; all of them together are the iteration"),
+        Column("worker", "int", "", "who computes or stands still; -1 of an exchange"),
+        Column("what", "str", "", "compute, input, checkpoint, negotiation, waiting, step, or what is exchanged"),
+        Column("bucket", "int", "", "of an exchange; -1 where it is of none"),
+        Column("iteration", "int", "", "which it belongs to; the first measured one is 0"),
+    ),
+    "sensitivity": (
+        Column("change", "str", "", "the one thing that is changed"),
+        Column("iteration_time_s", "float", "s", "with it; NaN where it cannot be run"),
+        Column("effect", "float", "", "of the iteration time: -0.31 is 31 % less"),
+        Column("failed", "str", "", "why it cannot be run; empty where it can"),
+    ),
     "scaling": (
         Column("workers", "int", "", "P, number of workers"),
         Column("scaling", "str", "", "strong: all share the samples of an iteration; weak: each has as many"),

@@ -7,7 +7,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import simpy
 
 from simnet.engine.recorder import Recorder
 from simnet.errors import StalledError
-from simnet.experiment.load import sample_load
+from simnet.experiment.load import LoadSamples, sample_load
 from simnet.experiment.messages import MessageFile
 from simnet.experiment.result import Result
 from simnet.experiment.summary import tables_of
@@ -30,10 +30,10 @@ from simnet.fabric.packet.fabric import PacketFabric, compile_packet_kernels
 from simnet.fabric.warm_up import compile_kernels
 from simnet.scenario import Override, Scenario, load_scenario
 from simnet.training.background import start_background
-from simnet.training.job import start_job
+from simnet.training.job import Job, start_job
 from simnet.training.records import SpanRow
 
-__all__ = ["run", "run_scenario"]
+__all__ = ["Simulation", "make_fabric", "result_of", "run", "run_scenario", "simulate"]
 
 
 def run(
@@ -77,7 +77,7 @@ def run(
     return run_scenario(scenario)
 
 
-def _fabric(scenario: Scenario, env: simpy.Environment, network: Network, record: TakeMessages | None) -> Fabric:
+def make_fabric(scenario: Scenario, env: simpy.Environment, network: Network, record: TakeMessages | None) -> Fabric:
     """Return the fabric that a scenario asks for."""
     common = (env, network, scenario.reduce_s_per_byte, scenario.engine, record)
     if scenario.packet is None:
@@ -86,14 +86,41 @@ def _fabric(scenario: Scenario, env: simpy.Environment, network: Network, record
     return PacketFabric(*common, settings=scenario.packet, seed=scenario.run.seed, slow_hosts=slow_hosts)
 
 
-def run_scenario(scenario: Scenario) -> Result:
-    """Run a scenario that is loaded, with kernels that are compiled."""
-    began = time.perf_counter()
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """A scenario that has been simulated, before anything is made of it.
+
+    Attributes
+    ----------
+    scenario : Scenario
+    fabric : Fabric
+    recorder : Recorder
+        With all rows.
+    jobs : list of Job
+    measurement : Measurement
+        Counters of the resources over the measured iterations.
+    load : LoadSamples or None
+        Where a timeline was wanted.
+    messages : MessageFile or None
+        Where messages were recorded.
+    """
+
+    scenario: Scenario
+    fabric: Fabric
+    recorder: Recorder
+    jobs: list[Job]
+    measurement: Measurement
+    load: LoadSamples | None
+    messages: MessageFile | None
+
+
+def simulate(scenario: Scenario) -> Simulation:
+    """Simulate a scenario that is loaded, with kernels that are compiled."""
     env = simpy.Environment()
     network = Network(scenario.topology, scenario.protocol, scenario.run.seed)
     messages, writer = MessageFile.begin() if scenario.run.records_messages else (None, None)
     record = writer.write if writer else None
-    fabric = _fabric(scenario, env, network, record)
+    fabric = make_fabric(scenario, env, network, record)
     recorder = Recorder()
     busy = frozenset(int(host) for nodes in scenario.nodes for host in network.compiled.host_of_node[nodes])
     ends: list[simpy.Event] = []
@@ -120,7 +147,26 @@ def run_scenario(scenario: Scenario) -> Result:
     fabric.close()
     if writer is not None:
         writer.close()
+    return Simulation(scenario, fabric, recorder, jobs, measurement, load, messages)
 
+
+def run_scenario(scenario: Scenario) -> Result:
+    """Run a scenario that is loaded, with kernels that are compiled."""
+    began = time.perf_counter()
+    return result_of(simulate(scenario), began)
+
+
+def result_of(simulation: Simulation, began: float) -> Result:
+    """Make the tables of what has been simulated.
+
+    Parameters
+    ----------
+    simulation : Simulation
+    began : float
+        When that began, by `time.perf_counter` [s].
+    """
+    scenario, fabric, recorder = simulation.scenario, simulation.fabric, simulation.recorder
+    jobs, load, measurement = simulation.jobs, simulation.load, simulation.measurement
     tables = tables_of(scenario, jobs, recorder, fabric, measurement, lambda: time.perf_counter() - began)
     about = {
         "seed": scenario.run.seed,
@@ -128,7 +174,7 @@ def run_scenario(scenario: Scenario) -> Result:
         "messages": fabric.counts.messages,
         "messages_simulated": fabric.counts.simulated_messages,
         "rate_solves": fabric.counts.solves,
-        "simulated_s": float(env.now),
+        "simulated_s": float(fabric.env.now),
         "versions": _versions(),
     }
     if isinstance(fabric, PacketFabric):
@@ -136,8 +182,14 @@ def run_scenario(scenario: Scenario) -> Result:
     if scenario.faults:
         tables["faults"] = faults_table(scenario.faults)
     if load is not None:
-        tables["spans"], tables["load"] = spans_table(recorder.rows(SpanRow), jobs), load.table(network)
-    return Result(**tables, scenario=scenario.resolved, about=about, warnings=scenario.warnings, message_file=messages)
+        tables["spans"], tables["load"] = spans_table(recorder.rows(SpanRow), jobs), load.table(fabric.network)
+    return Result(
+        **tables,
+        scenario=scenario.resolved,
+        about=about,
+        warnings=scenario.warnings,
+        message_file=simulation.messages,
+    )
 
 
 def _interval_s(scenario: Scenario) -> float:
