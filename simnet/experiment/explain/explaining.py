@@ -190,7 +190,7 @@ def _computing_of_step(stretch: Stretch, job: Job, replays: Replays, computing_s
     whole_s = replays.computing_s(row, row.start_s, -1, schedule)
     busy = min(step.longest_compute_s * usual / whole_s, 1.0) if whole_s > 0.0 else 1.0
     return [
-        Piece("step", usual_s * busy),
+        Piece("computing in steps", usual_s * busy),
         Piece("pipeline bubble", usual_s * (1.0 - busy)),
         Piece(STRAGGLERS, computing_s - usual_s),
     ]

@@ -243,7 +243,11 @@ class _Walk:
         what = "step" if row.what == "step" else "exchange"
         if row.joins_late:
             began_s, member = max(
-                ((at_s, member) for member, at_s in row.joined if at_s < now - self._near_s),
+                (
+                    (at_s, member)
+                    for member, at_s in row.joined
+                    if at_s < now - self._near_s and _waits_for(row, over_for, member)
+                ),
                 default=(row.start_s, row.joined[0][0]),
             )
             began_s = max(began_s, row.start_s)
@@ -294,3 +298,8 @@ class _Walk:
                 if abs(one.over_s(sent) - at_s) <= self._near_s and (id(one.play), sent) not in self._seen:
                     return one, sent
         return None
+
+
+def _waits_for(row: PlayRow, over_for: int, member: int) -> bool:
+    """Tell whether a rank of an exchange is not over before a member has joined: of what a member sends, itself."""
+    return not 0 <= row.first_sent <= over_for or over_for == row.first_sent + member
