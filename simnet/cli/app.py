@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from simnet import __version__
-from simnet.cli import check, collective, protocol, run, scaling, sweep, topology, workload
+from simnet.cli import check, collective, explain, protocol, run, scaling, sweep, topology, workload
 
 __all__ = ["app"]
 
@@ -26,6 +26,8 @@ app.command("sweep")(sweep.sweep)
 app.command("merge")(sweep.merge)
 app.command("table")(sweep.table)
 app.command("scaling")(scaling.scaling)
+app.command("explain")(explain.explain)
+app.command("compare")(explain.compare)
 app.command("check")(check.check)
 app.command("schema")(check.schema)
 app.command("collective")(collective.collective)

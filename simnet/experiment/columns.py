@@ -360,7 +360,9 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("part", "str", "", "what takes time; docs/explain.md says what each part is"),
         Column("time_s", "float", "s", "of an iteration; all parts add up to it"),
         Column("share", "float", "", "time_s over that of the iteration"),
-        Column("about", "str", "", "which resource, worker or fault most of it is about; empty where that says nothing"),
+        Column(
+            "about", "str", "", "which resource, worker or fault most of it is about; empty where that says nothing"
+        ),
     ),
     "critical_path": (
         Column("start_s", "float", "s", "from the beginning of the iteration on"),
@@ -375,6 +377,26 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("iteration_time_s", "float", "s", "with it; NaN where it cannot be run"),
         Column("effect", "float", "", "of the iteration time: -0.31 is 31 % less"),
         Column("failed", "str", "", "why it cannot be run; empty where it can"),
+    ),
+    "compared_settings": (
+        Column("key", "str", "", "dotted path of a value that differs"),
+        Column("a", "str", "", "as the one scenario has it; empty where it has none"),
+        Column("b", "str", "", "as the other has it"),
+    ),
+    "compared_results": (
+        Column("job", "str", "", "name of the job"),
+        Column("column", "str", "", "of the summary"),
+        Column("unit", "str", "", "of its values"),
+        Column("a", "str", "", "of the one"),
+        Column("b", "str", "", "of the other"),
+        Column("effect", "float", "", "b / a - 1; NaN of what is no number"),
+    ),
+    "compared_parts": (
+        Column("group", "str", "", "as of the explanation"),
+        Column("part", "str", "", "likewise"),
+        Column("a_time_s", "float", "s", "of an iteration of the one"),
+        Column("b_time_s", "float", "s", "of the other"),
+        Column("difference_s", "float", "s", "b - a; all of them add up to that of the iterations"),
     ),
     "scaling": (
         Column("workers", "int", "", "P, number of workers"),

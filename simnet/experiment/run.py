@@ -33,7 +33,7 @@ from simnet.training.background import start_background
 from simnet.training.job import Job, start_job
 from simnet.training.records import SpanRow
 
-__all__ = ["Simulation", "make_fabric", "result_of", "run", "run_scenario", "simulate"]
+__all__ = ["Simulation", "compile_for", "make_fabric", "result_of", "run", "run_scenario", "simulate"]
 
 
 def run(
@@ -69,12 +69,17 @@ def run(
     """
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario, overrides)
-    compile_kernels(say or _say)
-    if scenario.packet is not None:
-        compile_packet_kernels(say or _say)
+    compile_for(scenario, say or _say)
     if timeline:
         scenario = replace(scenario, run=replace(scenario.run, records_timeline=True))
     return run_scenario(scenario)
+
+
+def compile_for(scenario: Scenario, say: Callable[[str], None]) -> None:
+    """Compile the kernels that a scenario needs, where they are not yet."""
+    compile_kernels(say)
+    if scenario.packet is not None:
+        compile_packet_kernels(say)
 
 
 def make_fabric(scenario: Scenario, env: simpy.Environment, network: Network, record: TakeMessages | None) -> Fabric:

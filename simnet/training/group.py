@@ -147,7 +147,15 @@ class Grouping:
             alone = arrangement.alone(worker, self.run.seed, settings.name)
             exchanges = lay_out_alone(plan, alone, settings.training, self.fabric.network.protocol.divisible)
             own = OwnCommunicator(
-                self.env, self.fabric, self.recorder, settings.name, worker, alone, exchanges, clocks, self.sent,
+                self.env,
+                self.fabric,
+                self.recorder,
+                settings.name,
+                worker,
+                alone,
+                exchanges,
+                clocks,
+                self.sent,
                 self.run.records_plays,
             )
             found.append(own)

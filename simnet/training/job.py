@@ -182,7 +182,17 @@ def start_job(
             env.process(work(worker))
     everything = tuple(groups.values())
     return Job(
-        settings, nodes, everything, compute, fastest_samples_per_s, sent, loader, course, checkpoints, supervisor, steps
+        settings,
+        nodes,
+        everything,
+        compute,
+        fastest_samples_per_s,
+        sent,
+        loader,
+        course,
+        checkpoints,
+        supervisor,
+        steps,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simnet.experiment.explain.explanation import Explanation
 from simnet.experiment.explain.explaining import explain, parts_of_run
+from simnet.experiment.explain.explanation import Explanation
 
 __all__ = ["Explanation", "explain", "parts_of_run"]

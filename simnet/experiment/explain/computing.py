@@ -40,14 +40,14 @@ class Computing:
     _numbers: dict[int, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Number the spans of computing of each worker in each iteration; after a crash they begin anew."""
+        """Give each span of computing its number among those of its worker and iteration, from the last one on."""
         own = [span for span in self.spans if span.job == self.job.settings.name and span.what == "compute"]
         counts = Counter((span.rank, span.iteration) for span in own)
         left = dict(counts)
         self._numbers = {}
         for span in own:
             key = span.rank, span.iteration
-            # The last of an iteration are those that counted.
+            # After a crash an iteration begins anew: the last spans of it are those that count.
             self._numbers[id(span)] = left[key]
             left[key] -= 1
 

@@ -18,10 +18,8 @@ from simnet.experiment.explain.explanation import GROUPS, Explanation, group_of,
 from simnet.experiment.explain.ideal import Piece, Replays
 from simnet.experiment.explain.path import Stretch, Window, choose_window, critical_path
 from simnet.experiment.explain.sensitivity import sensitivity_table
-from simnet.experiment.run import Simulation, result_of, simulate
+from simnet.experiment.run import Simulation, compile_for, result_of, simulate
 from simnet.experiment.tables import ordered
-from simnet.fabric.packet.fabric import compile_packet_kernels
-from simnet.fabric.warm_up import compile_kernels
 from simnet.scenario import Override, Scenario, load_scenario
 from simnet.training.job import Job
 from simnet.training.records import PlayRow, SpanRow
@@ -70,9 +68,7 @@ def explain(
     names = [one.name for one in scenario.jobs]
     if job is not None and job not in names:
         raise InputError(Problem(f"there is no job {job!r}", nearest(job, names)))
-    compile_kernels(say)
-    if scenario.packet is not None:
-        compile_packet_kernels(say)
+    compile_for(scenario, say)
     found = parts_of_run(simulate(replace(scenario, run=replace(scenario.run, records_plays=True))), job)
     if not sensitivity:
         return found
@@ -131,7 +127,7 @@ def parts_of_run(simulation: Simulation, job: str | None = None) -> Explanation:
 
 
 def _sorted_by(row: Mapping[str, Any]) -> float:
-    """Computing goes in the order of the path, the rest by what it takes."""
+    """Order computing as on the path, the rest by what it takes."""
     return 0.0 if row["group"] == "computing" else float(row["time_s"])
 
 

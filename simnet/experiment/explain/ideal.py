@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 
 import numpy as np
 import simpy
@@ -19,9 +20,11 @@ from simnet.experiment.explain.classes import classes_of_resources, faster
 from simnet.experiment.run import make_fabric
 from simnet.fabric.faults import HostSlow, LinkFault, NetworkFault, start_faults
 from simnet.fabric.fluid import FluidFabric
-from simnet.fabric.network import Network
 from simnet.fabric.interface import Fabric
+from simnet.fabric.network import Network
 from simnet.fabric.packet.settings import PacketSettings
+from simnet.fabric.placement import Placement
+from simnet.fabric.play import Play
 from simnet.protocols import FlowProtocol, Transport
 from simnet.scenario import Scenario
 from simnet.traffic import Kind, Schedule
@@ -189,7 +192,11 @@ class Replays:
         fast: frozenset[str] = frozenset()
         for name, (_, busiest) in loads[:-1]:
             fast |= {name}
-            step(f"serialisation: {name}", self._time_s(exchange, self._network("fast", fast), reduce_s_per_byte=0.0), busiest)
+            step(
+                f"serialisation: {name}",
+                self._time_s(exchange, self._network("fast", fast), reduce_s_per_byte=0.0),
+                busiest,
+            )
         empty = replace(exchange, schedule=self._empty(exchange.schedule))
         latency_s = self._time_s(empty, self._network("no stack"), flow=True)
         if loads:
@@ -327,28 +334,50 @@ class Replays:
 
     def _others(self, row: PlayRow) -> str:
         """Say what was on the network at the same time."""
-        end_s = row.end_s
-        beside = [one for one in self.plays if one.start_s < end_s and one.end_s > row.start_s and one.play is not row.play]
-        own = [one for one in beside if one.job == row.job]
-        found = [f"{len(own)} other exchanges of the job"] if own else []
+        beside = [
+            one
+            for one in self.plays
+            if one.start_s < row.end_s and one.end_s > row.start_s and one.play is not row.play
+        ]
+        own = sum(one.job == row.job for one in beside)
+        found = [f"{own} other exchange{'s' if own > 1 else ''} of the job"] if own else []
         found += sorted({f"job {one.job}" for one in beside if one.job != row.job})
         if self.scenario.background is not None:
             found.append("background traffic")
         if any(job.dataset is not None and job.dataset.storage for job in self.scenario.jobs):
             found.append("reading of samples")
-        return ", ".join(found)
+        shared = self._shared_most(row, beside)
+        return ", ".join(found) + (f", on {shared}" if shared and found else "")
+
+    def _shared_most(self, row: PlayRow, beside: Sequence[PlayRow]) -> str:
+        """Return the resource that an exchange and those beside it keep busy longest; none where they share none."""
+        network = self._network("as it is")
+        busy_s: dict[int, float] = {}
+        mine = _resource_bytes(row)
+        for one in beside:
+            for resource, taken_bytes in _resource_bytes(one).items():
+                if resource in mine:
+                    busy_s[resource] = busy_s.get(resource, 0.0) + taken_bytes / float(network.capacity[resource])
+        for resource in busy_s:
+            busy_s[resource] += mine[resource] / float(network.capacity[resource])
+        return network.resource_names[max(sorted(busy_s), key=lambda one: busy_s[one])] if busy_s else ""
+
+
+def _resource_bytes(row: PlayRow) -> dict[int, float]:
+    placement = row.placement
+    return placement.resource_bytes if isinstance(placement, Placement) else {}
 
 
 def _has_connections(protocol: FlowProtocol) -> bool:
     """Tell whether the first exchange differs from later ones."""
     opening = protocol.connection_setup_s > 0.0 or protocol.connection_setup_round_trips > 0.0
-    windows = math.isfinite(protocol.transport.initial_window_packets) or protocol.transport.congestion_control != "none"
+    windows = (
+        math.isfinite(protocol.transport.initial_window_packets) or protocol.transport.congestion_control != "none"
+    )
     return opening or windows
 
 
-def _played_s(
-    env: simpy.Environment, fabric: Fabric, placement: object, exchange: _Exchange
-) -> float:
+def _played_s(env: simpy.Environment, fabric: Fabric, placement: object, exchange: _Exchange) -> float:
     """Play an exchange now; return how long it takes from when it is measured [s]."""
     joins = exchange.joins
     at_once = bool((joins == 0.0).all())
@@ -356,8 +385,11 @@ def _played_s(
     if not at_once:
         play.open(np.flatnonzero(joins == 0.0))
         for delay_s in np.unique(joins[joins > 0.0]).tolist():
-            ranks = np.flatnonzero(joins == delay_s)
-            env.timeout(delay_s).callbacks.append(lambda _, ranks=ranks: play.open(ranks))
+            env.timeout(delay_s).callbacks.append(partial(_join, play, np.flatnonzero(joins == delay_s)))
     env.run(until=play.complete)
     over_s = play.duration_s if exchange.over_for < 0 else float(play.rank_duration_s[exchange.over_for])
     return over_s - exchange.since_s
+
+
+def _join(play: Play, ranks: NDArray[np.int64], _: simpy.Event) -> None:
+    play.open(ranks)

@@ -234,9 +234,7 @@ class _Walk:
                     return row, over_for
         return None
 
-    def _before_play(
-        self, row: PlayRow, over_for: int, now: float
-    ) -> tuple[list[Stretch], int | tuple[PlayRow, int]]:
+    def _before_play(self, row: PlayRow, over_for: int, now: float) -> tuple[list[Stretch], int | tuple[PlayRow, int]]:
         """Return an exchange up to an instant, what it waited for before it began, and who was the last to be ready."""
         self._seen.add((id(row.play), over_for))
         began_s = row.start_s

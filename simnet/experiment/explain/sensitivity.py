@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from simnet.errors import InputError, SimnetError
+from simnet.errors import InputError, SimnetError, SimulationError
 from simnet.experiment.explain.classes import MEMORY, classes_of_links, faster
 from simnet.experiment.explain.ideal import without_stack
 from simnet.experiment.run import result_of, simulate
@@ -28,7 +28,7 @@ __all__ = ["sensitivity_table"]
 
 _ITERATIONS = 3
 
-_MOST_MESSAGES = 20_000
+_MOST_MESSAGES = 5_000
 """Of collectives in which each talks to each, those with more messages at once are not tried."""
 
 _NOT_TRIED = ("ideal", "best-effort", "rdma", "ipoib-datagram")
@@ -132,13 +132,21 @@ def _other_ways(scenario: Scenario, place: int) -> Iterator[_Change]:
     section = "training" if "training" in scenario.resolved else f"jobs.{place}.training"
     for name in ALL_REDUCE:
         pairs = most_messages_at_once(Architecture(name), training.workers)
-        if name != training.architecture.name and pairs <= _MOST_MESSAGES:
+        if name == training.architecture.name:
+            continue
+        if pairs > _MOST_MESSAGES:
+            yield f"all-reduce: {name}", partial(_not_tried, pairs)
+        else:
             yield f"all-reduce: {name}", partial(_loaded, scenario, f"{section}.architecture", name)
     for name in PROTOCOLS:
         if name in _NOT_TRIED or name == scenario.protocol.name:
             continue
         if mismatch(resolve(name), scenario.topology.compiled.link_kind) is None:
             yield f"protocol: {name}", partial(_loaded, scenario, "protocol", name)
+
+
+def _not_tried(messages: int) -> Scenario:
+    raise SimulationError(f"not tried: {messages:,} messages at once")
 
 
 def _loaded(scenario: Scenario, path: str, value: str) -> Scenario:

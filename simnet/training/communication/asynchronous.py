@@ -186,10 +186,26 @@ class OwnCommunicator:
             row = CollectiveRow.of(self.job, iteration, *about, announced_s, play, placement, self.worker)
             self.recorder.add(row)
             if self.traced:
-                bucket, _, algorithm, size_bytes = about
-                of = self.job, id(self), iteration, what, (part,), bucket, algorithm, size_bytes
-                now = announced_s, self.worker, (), False, -1, play, placement
-                self.recorder.add(PlayRow(*of, workers[:1], *now))
+                self.recorder.add(
+                    PlayRow(
+                        self.job,
+                        id(self),
+                        iteration,
+                        what,
+                        (part,),
+                        exchange.bucket,
+                        exchange.algorithm,
+                        exchange.size_bytes,
+                        workers[:1],
+                        announced_s,
+                        self.worker,
+                        (),
+                        False,
+                        -1,
+                        play,
+                        placement,
+                    )
+                )
             then()
 
         play.complete.callbacks.append(end)

@@ -46,7 +46,7 @@ class ComputeTimes(Protocol):
         """Return the timeline of a worker that nothing holds up, and that is no slower than the median worker."""
 
     def of_model(self, iteration: int, rank: int) -> Sequence[float]:
-        """Return how far in the model a worker has come at the end of each stretch, in the times of its workload [s]."""
+        """Return how far in the model a worker has come at the end of each stretch, in times of its workload [s]."""
 
 
 def compute_times(job: JobSettings, plan: Plan, seed: int) -> ComputeTimes:
