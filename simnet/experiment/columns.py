@@ -188,6 +188,16 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             "lower bound on iteration_time_s, from chains of latencies and from bytes over bandwidth of each resource",
         ),
         Column(
+            "bound_ratio", "float", "", "iteration_time_s / bound_iteration_time_s; NaN where nothing is bound to take"
+        ),
+        Column(
+            "carrying_time_s",
+            "float",
+            "s",
+            "for how long the busiest resource or core works on what is exchanged in an iteration: in the long run no "
+            "iteration is shorter",
+        ),
+        Column(
             "bottleneck",
             "str",
             "",

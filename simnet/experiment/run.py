@@ -6,12 +6,13 @@ import math
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import simpy
 
 from simnet.engine.recorder import Recorder
@@ -19,6 +20,7 @@ from simnet.errors import StalledError
 from simnet.experiment.load import LoadSamples, sample_load
 from simnet.experiment.messages import MessageFile
 from simnet.experiment.result import Result
+from simnet.experiment.sanity import Look, sanity_warnings
 from simnet.experiment.summary import tables_of
 from simnet.experiment.tables import Measurement, connections_table, faults_table, queues_table, spans_table
 from simnet.fabric.faults import HostSlow, LinkFault, start_faults
@@ -31,7 +33,7 @@ from simnet.fabric.warm_up import compile_kernels
 from simnet.scenario import Override, Scenario, load_scenario
 from simnet.training.background import start_background
 from simnet.training.job import Job, start_job
-from simnet.training.records import SpanRow
+from simnet.training.records import CollectiveRow, SpanRow
 
 __all__ = ["Simulation", "compile_for", "make_fabric", "result_of", "run", "run_scenario", "simulate"]
 
@@ -192,9 +194,22 @@ def result_of(simulation: Simulation, began: float) -> Result:
         **tables,
         scenario=scenario.resolved,
         about=about,
-        warnings=scenario.warnings,
+        warnings=(*scenario.warnings, *_odd(simulation, tables)),
         message_file=simulation.messages,
     )
+
+
+def _odd(simulation: Simulation, tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
+    """Yield what is to be looked at twice; of which job, where there are several."""
+    summary, iterations, links = tables["summary"], tables["iterations"], tables["links"]
+    exchanges = simulation.recorder.rows(CollectiveRow)
+    for place, job in enumerate(simulation.jobs):
+        name = job.settings.name
+        measured = iterations[(iterations["job"] == name) & (iterations["iteration"] >= 0)]
+        own = [row for row in exchanges if row.job == name]
+        look = Look(simulation.scenario, job, simulation.fabric, summary.iloc[place], measured, links, own)
+        said = f"{name}: " if len(simulation.jobs) > 1 else ""
+        yield from (f"{said}{warning}" for warning in sanity_warnings(look))
 
 
 def _interval_s(scenario: Scenario) -> float:

@@ -99,7 +99,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(scenarios())
 def test_of_random_scenarios(data):
     check(simnet.explain(data, sensitivity=False))

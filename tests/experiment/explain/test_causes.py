@@ -231,7 +231,9 @@ def test_a_slow_stage_of_a_pipeline_is_a_straggler(tmp_path):
     data = scenario(layers(tmp_path, rows), star(4), {"workers": 4, **pipeline, "speed_factors": {1: 0.5}})
     found = explained(data)
     assert part(found, "computing in steps") == within(0.03)
-    assert part(found, "stragglers") == within(found.iteration_time_s - 0.03 * 11 / 8 - part(found, "latency"), rel=1e-3)
+    assert part(found, "stragglers") == within(
+        found.iteration_time_s - 0.03 * 11 / 8 - part(found, "latency"), rel=1e-3
+    )
     assert found.cause == "stragglers"
 
 
@@ -261,7 +263,7 @@ def test_the_path_begins_with_the_worker_that_was_last(tmp_path):
 
 
 def test_packets_are_explained_likewise(tmp_path):
-    """What the flow level takes of a ring, with packets of 4 KiB: the serialisation of the last packet on a hop more."""
+    """What the flow level takes of a ring, and the last packet on a hop more."""
     data = scenario(layers(tmp_path), star(2), {"workers": 2}, fidelity="packet", protocol="roce")
     found = explained(data)
     assert found.cause == "serialisation: host link (NIC)"
