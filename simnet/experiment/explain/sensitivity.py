@@ -113,8 +113,11 @@ def _nothing_wrong(scenario: Scenario, place: int) -> Iterator[_Change]:
     if (compiled.link_loss_probability > 0.0).any():
         yield "no losses", partial(replace, scenario, topology=faster(scenario.topology, (), 1.0, lossless=True))
     slow = tuple(fault for fault in scenario.faults if isinstance(fault, HostSlow))
-    if _varies(job.training) or slow:
-        even = replace(job, training=replace(job.training, jitter=None, stragglers=()))
+    speeds = job.training.speed_factors
+    usual = float(np.median(speeds)) if speeds else 1.0
+    if _varies(job.training) or slow or any(speed < usual for speed in speeds):
+        nobody_slower = tuple(max(speed, usual) for speed in speeds)
+        even = replace(job, training=replace(job.training, jitter=None, stragglers=(), speed_factors=nobody_slower))
         kept = tuple(fault for fault in scenario.faults if fault not in slow)
         yield "no stragglers", lambda: replace(_with_job(scenario, place, even), faults=kept)
     if len(scenario.faults) > len(slow):
