@@ -16,7 +16,7 @@ import pandas as pd
 import simpy
 
 from simnet.engine.recorder import Recorder
-from simnet.errors import StalledError
+from simnet.errors import SimulationError, StalledError
 from simnet.experiment.load import LoadSamples, sample_load
 from simnet.experiment.messages import MessageFile
 from simnet.experiment.result import Result
@@ -33,9 +33,18 @@ from simnet.fabric.warm_up import compile_kernels
 from simnet.scenario import Override, Scenario, load_scenario
 from simnet.training.background import start_background
 from simnet.training.job import Job, start_job
-from simnet.training.records import CollectiveRow, SpanRow
+from simnet.training.records import CollectiveRow, IterationRow, SpanRow
 
-__all__ = ["Simulation", "compile_for", "make_fabric", "result_of", "run", "run_scenario", "simulate"]
+__all__ = [
+    "Simulation",
+    "compile_for",
+    "make_fabric",
+    "mean_iteration_time_s",
+    "result_of",
+    "run",
+    "run_scenario",
+    "simulate",
+]
 
 
 def run(
@@ -161,6 +170,16 @@ def run_scenario(scenario: Scenario) -> Result:
     """Run a scenario that is loaded, with kernels that are compiled."""
     began = time.perf_counter()
     return result_of(simulate(scenario), began)
+
+
+def mean_iteration_time_s(simulation: Simulation, job: str) -> float:
+    """Return what an iteration of a job takes, as in the summary, without making any tables [s]."""
+    one = next(each for each in simulation.jobs if each.settings.name == job)
+    rows = [row for row in simulation.recorder.rows(IterationRow) if row.job == job]
+    times_s = [row.iteration_time_s for row in rows if row.iteration >= one.course.first[row.rank]]
+    if not times_s:
+        raise SimulationError(f"no worker of job {job} ended an iteration in the measured time")
+    return math.fsum(times_s) / len(times_s) + (one.supervisor.recovery_s() if one.supervisor is not None else 0.0)
 
 
 def result_of(simulation: Simulation, began: float) -> Result:

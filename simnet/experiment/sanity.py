@@ -116,12 +116,15 @@ def _idle_share(bound: Bound) -> float:
 
 def full_resource(look: Look) -> Iterator[str]:
     """Something else than a link of the network that is busy all the time."""
-    inside = look.links["kind"].isin([*INSIDE_KINDS, "memory", "send stack", "receive stack", "core"])
-    full = look.links[inside & (look.links["utilisation"] > _FULL)]
-    if len(full):
-        row = full.sort_values("utilisation", ascending=False, kind="stable").iloc[0]
+    utilisation = look.links["utilisation"].to_numpy()
+    kinds, names = look.links["kind"], look.links["resource"]
+    inside = {*INSIDE_KINDS, "memory", "send stack", "receive stack", "core"}
+    full = [place for place in np.flatnonzero(utilisation > _FULL).tolist() if kinds.iloc[place] in inside]
+    if full:
+        fullest = max(full, key=lambda place: float(utilisation[place]))
         more = f", and {len(full) - 1} more like it" if len(full) > 1 else ""
-        yield f"{row['resource']} is busy {row['utilisation'] * 100.0:.0f} % of the time{more}: no link limits this run"
+        busy = f"{utilisation[fullest] * 100.0:.0f} %"
+        yield f"{names.iloc[fullest]} is busy {busy} of the time{more}: no link limits this run"
 
 
 def one_bucket(look: Look) -> Iterator[str]:
@@ -178,10 +181,10 @@ def no_computing(look: Look) -> Iterator[str]:
 
 def not_steady(look: Look) -> Iterator[str]:
     """Measured iterations that still change, though nothing happens in them."""
-    if look.varies or len(set(look.iterations["iteration"])) < 2:
+    if look.varies:
         return
-    times_s = look.iterations.groupby("iteration")["iteration_time_s"].mean()
-    first_s, last_s = float(times_s.iloc[0]), float(times_s.iloc[-1])
+    numbers, times_s = look.iterations["iteration"].to_numpy(), look.iterations["iteration_time_s"].to_numpy()
+    first_s, last_s = (float(times_s[numbers == number].mean()) for number in (numbers.min(), numbers.max()))
     if abs(first_s - last_s) > _STEADY * last_s:
         yield (
             f"iterations are not steady: the first that is measured takes {format_duration(first_s)}, the last "
@@ -193,7 +196,9 @@ def few_iterations(look: Look) -> Iterator[str]:
     """Too few iterations for a percentile of times that differ much."""
     if look.job.settings.training.sync.name in ("local_sgd", "one_shot"):
         return
-    times_s = look.iterations.groupby("iteration")["iteration_time_s"].max().to_numpy()
+    numbers = look.iterations["iteration"].to_numpy()
+    times_s = np.zeros(int(numbers.max()) + 1)
+    np.maximum.at(times_s, numbers, look.iterations["iteration_time_s"].to_numpy())
     if 1 < len(times_s) < _FEW and times_s.std() > _SHOWS * times_s.mean() and not look.scenario.faults:
         yield (
             f"iteration_time_p95_s is of {len(times_s)} iterations that differ by "

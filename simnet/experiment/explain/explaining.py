@@ -18,7 +18,7 @@ from simnet.experiment.explain.explanation import GROUPS, Explanation, group_of,
 from simnet.experiment.explain.ideal import Piece, Replays
 from simnet.experiment.explain.path import Stretch, Window, choose_window, critical_path
 from simnet.experiment.explain.sensitivity import sensitivity_table
-from simnet.experiment.run import Simulation, compile_for, result_of, simulate
+from simnet.experiment.run import Simulation, compile_for, mean_iteration_time_s, simulate
 from simnet.experiment.tables import ordered
 from simnet.scenario import Override, Scenario, load_scenario
 from simnet.training.job import Job
@@ -87,8 +87,6 @@ def parts_of_run(simulation: Simulation, job: str | None = None) -> Explanation:
     """
     scenario, recorder = simulation.scenario, simulation.recorder
     one = next(each for each in simulation.jobs if job is None or each.settings.name == job)
-    result = result_of(simulation, math.nan)
-    [mean_s] = result.summary.loc[result.summary["job"] == one.settings.name, "iteration_time_s"]
     window = choose_window(one, recorder, _period(one, scenario.run))
     path = critical_path(one, recorder, window)
     replays = Replays(scenario, recorder.rows(PlayRow))
@@ -117,7 +115,7 @@ def parts_of_run(simulation: Simulation, job: str | None = None) -> Explanation:
         scenario.name,
         one.settings.name,
         iteration_time_s,
-        float(mean_s),
+        mean_iteration_time_s(simulation, one.settings.name),
         window.rank,
         tuple(range(window.first - first, window.last - first + 1)),
         parts_table(rows, iteration_time_s),

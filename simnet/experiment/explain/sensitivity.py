@@ -13,7 +13,7 @@ import pandas as pd
 from simnet.errors import InputError, SimnetError, SimulationError
 from simnet.experiment.explain.classes import MEMORY, classes_of_links, faster
 from simnet.experiment.explain.ideal import without_stack
-from simnet.experiment.run import result_of, simulate
+from simnet.experiment.run import mean_iteration_time_s, simulate
 from simnet.experiment.tables import ordered
 from simnet.fabric.faults import HostSlow
 from simnet.protocols import PROTOCOLS, mismatch, resolve
@@ -69,8 +69,7 @@ def sensitivity_table(scenario: Scenario, job: str) -> pd.DataFrame:
 
 
 def _iteration_time_s(scenario: Scenario, job: str) -> float:
-    summary = result_of(simulate(scenario), math.nan).summary
-    return float(summary.loc[summary["job"] == job, "iteration_time_s"].iloc[0])
+    return mean_iteration_time_s(simulate(scenario), job)
 
 
 def _short(scenario: Scenario, place: int) -> RunSettings:

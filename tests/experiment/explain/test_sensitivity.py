@@ -18,7 +18,7 @@ def effects(data, **options):
 
 
 def test_a_ring_without_overlap(tmp_path):
-    """T = C + 6 (X/4 + P): each of the three is halved by what it follows from, and other all-reduces take their own."""
+    """T = C + 6 (X/4 + P): each of the three can be halved; other all-reduces take their own."""
     found = effects(scenario(layers(tmp_path), star(4), {"workers": 4}))
     whole = C + 6 * (X / 4 + P)
     assert found["host link (NIC) x2"] == within(-6 * X / 8 / whole)
