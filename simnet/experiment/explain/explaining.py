@@ -24,6 +24,7 @@ from simnet.scenario import Override, Scenario, load_scenario
 from simnet.training.job import Job
 from simnet.training.records import PlayRow, SpanRow
 from simnet.training.settings import RunSettings
+from simnet.units import format_duration
 
 __all__ = ["explain", "parts_of_run"]
 
@@ -94,7 +95,10 @@ def parts_of_run(simulation: Simulation, job: str | None = None) -> Explanation:
     cut = [(stretch, _pieces(stretch, one, replays, computing)) for stretch in path]
     count = window.iterations
     iteration_time_s = (window.end_s - window.begin_s) / count
-    notes = tuple(dict.fromkeys(note for stretch, _ in cut for note in _notes(stretch)))
+    notes = tuple(dict.fromkeys(note for stretch, _ in cut for note in _notes(stretch, one)))
+    recovery_s = one.supervisor.recovery_s() if one.supervisor is not None else 0.0
+    if recovery_s > 0.0:
+        notes += (f"between iterations, recovery from crashes took {format_duration(recovery_s)} of each in the mean",)
     sums: dict[str, list[Piece]] = {}
     for _, pieces in cut:
         for piece in pieces:
@@ -145,7 +149,8 @@ def _pieces(stretch: Stretch, job: Job, replays: Replays, computing: Computing) 
     if stretch.what == "compute":
         return computing.pieces(stretch)
     if stretch.play is None:
-        return [Piece(stretch.what, stretch.duration_s)]
+        crash = _crash_in(stretch, job) if stretch.what == "waiting" else None
+        return [Piece("recovery" if crash else stretch.what, stretch.duration_s, crash or "")]
     row = stretch.play
     pieces = replays.pieces(row, stretch.since_s, stretch.end_s, stretch.over_for)
     last = pieces.pop()
@@ -158,6 +163,13 @@ def _pieces(stretch: Stretch, job: Job, replays: Replays, computing: Computing) 
     share = stretch.duration_s / whole_s
     pieces = [replace(piece, time_s=piece.time_s * share) for piece in pieces]
     return _rounded(pieces, stretch.duration_s)
+
+
+def _crash_in(stretch: Stretch, job: Job) -> str | None:
+    """Return who had crashed, and was not there yet, in a stretch of waiting."""
+    crashes = [crash for crash in job.settings.crashes if crash.begin_s < stretch.end_s]
+    away = [crash for crash in crashes if crash.end_s > stretch.begin_s]
+    return away[-1].what if away else None
 
 
 def _rounded(pieces: list[Piece], whole_s: float) -> list[Piece]:
@@ -198,10 +210,10 @@ def _about(pieces: Iterable[Piece]) -> str:
     return max(sums, key=lambda about: sums[about])
 
 
-def _notes(stretch: Stretch) -> Iterable[str]:
+def _notes(stretch: Stretch, job: Job) -> Iterable[str]:
     if stretch.play is not None and stretch.since_s < stretch.begin_s:
         yield "an exchange that began before the iteration is cut in proportion"
-    if stretch.what == "waiting":
+    if stretch.what == "waiting" and not _crash_in(stretch, job):
         yield "for some of the time nothing is known but that the worker waited"
 
 

@@ -18,7 +18,7 @@ __all__ = ["GROUPS", "Explanation", "group_of", "parts_table", "percent_more", "
 GROUPS = ("computing", "communication", "waiting")
 """What parts belong to, in the order in which they are shown."""
 
-_WAITING = ("stragglers", "pipeline bubble", "negotiation", "input", "checkpoint", "waiting", "fault")
+_WAITING = ("stragglers", "pipeline bubble", "negotiation", "input", "checkpoint", "waiting", "fault", "recovery")
 _COMMUNICATION = (
     "latency",
     "host protocol stack",

@@ -103,7 +103,8 @@ def _changes(scenario: Scenario, place: int) -> Iterator[_Change]:
         yield "host protocol stack free", partial(replace, scenario, protocol=without_stack(protocol))
     yield "computing x2", partial(_with_job, scenario, place, _twice_as_fast(job))
     yield from _nothing_wrong(scenario, place)
-    yield from _other_ways(scenario, place)
+    if job.training.workers > 1:
+        yield from _other_ways(scenario, place)
 
 
 def _nothing_wrong(scenario: Scenario, place: int) -> Iterator[_Change]:

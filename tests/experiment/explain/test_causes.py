@@ -269,3 +269,26 @@ def test_packets_are_explained_likewise(tmp_path):
     assert found.cause == "serialisation: host link (NIC)"
     assert part(found, found.cause) == pytest.approx(X, rel=0.1)
     assert part(found, "latency") == pytest.approx(2 * P, rel=0.5)
+
+
+def test_a_server_that_is_away_is_recovered_from(tmp_path):
+    """What workers under asp push to it waits until it is back; under bsp all begin the iteration anew."""
+    servers = {"parameter_server": {"servers": 1}}
+    training = {"workers": 2, "architecture": servers, "sync": "asp", "checkpoint": {"every": 1, "size": "1 kB"}}
+    fault = {"server_crash": {"server": 0, "at": "20 ms", "for": "200 ms"}}
+    data = scenario(layers(tmp_path), star(3), training, faults=[fault], run={"iterations": 1, "warmup": 0})
+    found = explained(data)
+    assert part(found, "recovery") > 0.15
+    assert found.cause == "recovery"
+    assert list(found.parts.loc[found.parts["part"] == "recovery", "about"]) == ["server 0"]
+    in_step = explained(data, overrides={"training.sync": "bsp"})
+    assert any(note.startswith("between iterations, recovery") for note in in_step.notes)
+
+
+def test_one_worker_computes(tmp_path):
+    found = simnet.explain(scenario(layers(tmp_path), star(2), {"workers": 1}))
+    assert found.cause == ""
+    assert found.verdict == "bound by: computing, all of the iteration."
+    assert computing(found) == within(found.iteration_time_s)
+    assert found.sensitivity["change"].iloc[0] == "computing x2"
+    assert not any(change.startswith(("all-reduce", "protocol")) for change in found.sensitivity["change"])
