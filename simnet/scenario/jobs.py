@@ -152,11 +152,11 @@ def _split_problems(job: JobSettings) -> Iterator[Problem]:
             return
         # How many replicas there are is known only here.
         architecture = job.training.architecture
-        for key in ("group", "rows", "columns"):
-            number = architecture.options.get(key)
+        for option in ("group", "rows", "columns"):
+            number = architecture.options.get(option)
             if number is not None and grid.data % number:
-                message = f"{grid.data} replicas of the graph do not go with {key}: {number}"
-                place = ("training", "architecture", architecture.name, key)
+                message = f"{grid.data} replicas of the graph do not go with {option}: {number}"
+                place = ("training", "architecture", architecture.name, option)
                 yield Problem(message, f"a divisor of {grid.data} is wanted", place)
         return
     if job.dataset is not None and 0 < job.dataset.samples < job.samples_per_iteration:
