@@ -18,6 +18,7 @@ from simnet.fabric.bounds import Bound
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.interface import Fabric
 from simnet.fabric.network import INSIDE_KINDS
+from simnet.fabric.packet.fabric import PacketFabric
 from simnet.scenario import Scenario
 from simnet.training.job import Job
 from simnet.training.records import CollectiveRow
@@ -208,8 +209,7 @@ def few_iterations(look: Look) -> Iterator[str]:
 
 def timeouts(look: Look) -> Iterator[str]:
     """Senders that wait for their timeout for much of the time."""
-    fabric, shortest_s = look.fabric, look.scenario.protocol.transport.minimum_timeout_s
-    count = fabric.timeouts if isinstance(fabric, FluidFabric) else 0
+    count, shortest_s = _timeouts(look.fabric), look.scenario.protocol.transport.minimum_timeout_s
     time_s = float(look.summary["iteration_time_s"])
     iterations = int(look.summary["iterations"]) + look.scenario.run.warmup
     if count >= iterations and shortest_s > _SHOWS * time_s:
@@ -217,6 +217,13 @@ def timeouts(look: Look) -> Iterator[str]:
             f"{count / iterations:.1f} timeouts an iteration, of at least {format_duration(shortest_s)} each, where an "
             f"iteration takes {format_duration(time_s)}: chance decides this result"
         )
+
+
+def _timeouts(fabric: Fabric) -> int:
+    """Return how often senders of a run heard nothing for too long."""
+    if isinstance(fabric, PacketFabric):
+        return int(np.sum(fabric.connection_counts()["timeouts"]))
+    return fabric.timeouts if isinstance(fabric, FluidFabric) else 0
 
 
 RULES: tuple[Rule, ...] = (

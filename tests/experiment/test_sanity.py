@@ -93,6 +93,7 @@ def test_timeouts_that_decide(tmp_path):
     file = layers(tmp_path, [{"parameters": 24_000, "forward_s": 1e-3, "backward_s": 1e-3}])
     lossy = scenario(file, star(4, loss_probability=0.2), {"workers": 4}, protocol="tcp")
     assert said(warnings(lossy), "timeouts an iteration, of at least 200 ms each")
+    assert said(warnings(lossy | {"fidelity": "packet"}), "timeouts an iteration, of at least 200 ms each")
     assert not said(warnings(scenario(file, star(4), {"workers": 4}, protocol="tcp")), "timeouts")
 
 
