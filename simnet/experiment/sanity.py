@@ -212,7 +212,7 @@ def timeouts(look: Look) -> Iterator[str]:
     count, shortest_s = _timeouts(look.fabric), look.scenario.protocol.transport.minimum_timeout_s
     time_s = float(look.summary["iteration_time_s"])
     iterations = int(look.summary["iterations"]) + look.scenario.run.warmup
-    if count >= iterations and shortest_s > _SHOWS * time_s:
+    if count >= iterations and count / iterations * shortest_s > _SHOWS * time_s:
         yield (
             f"{count / iterations:.1f} timeouts an iteration, of at least {format_duration(shortest_s)} each, where an "
             f"iteration takes {format_duration(time_s)}: chance decides this result"
