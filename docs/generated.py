@@ -57,8 +57,8 @@ def with_generated(text: str) -> str:
     return _PART.sub(lambda part: f"{part[1]}{GENERATED[part['name']]()}\n{part[4]}", text)
 
 
-def _columns() -> str:
-    return "\n\n".join(f"**{table}**\n\n{columns_as_markdown(table)}" for table in _RESULT_TABLES)
+def _columns(tables: Iterable[str] = _RESULT_TABLES) -> str:
+    return "\n\n".join(f"**{table}**\n\n{columns_as_markdown(table)}" for table in tables)
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
@@ -330,6 +330,8 @@ def _plot_kinds() -> str:
 GENERATED: dict[str, Callable[[], str]] = {
     "rounds": _rounds,
     "columns of scaling": lambda: columns_as_markdown("scaling"),
+    "columns of an explanation": lambda: _columns(("explanation", "critical_path", "sensitivity")),
+    "columns of a comparison": lambda: _columns(("compared_settings", "compared_results", "compared_parts")),
     "columns": _columns,
     "columns of a collective": lambda: columns_as_markdown("collective_sizes"),
     "names": _names,

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from simnet.errors import InputError, SimnetError, SimulationError
+    from simnet.experiment.compare import Comparison, compare
+    from simnet.experiment.explain import Explanation, explain
     from simnet.experiment.plot.of_sweep import plot
     from simnet.experiment.report import report
     from simnet.experiment.result import Result, load_result
@@ -20,11 +22,15 @@ if TYPE_CHECKING:
     from simnet.experiment.sweep import load_sweep, sweep
 
 __all__ = [
+    "Comparison",
+    "Explanation",
     "InputError",
     "Result",
     "SimnetError",
     "SimulationError",
     "__version__",
+    "compare",
+    "explain",
     "load_result",
     "load_sweep",
     "plot",
@@ -38,10 +44,14 @@ __version__ = "0.1.0"
 
 # Resolved at first use: importing pandas, numba and networkx takes longer than `simnet --help` may.
 _HOME = {
+    "Comparison": "simnet.experiment.compare",
+    "Explanation": "simnet.experiment.explain",
     "InputError": "simnet.errors",
     "Result": "simnet.experiment.result",
     "SimnetError": "simnet.errors",
     "SimulationError": "simnet.errors",
+    "compare": "simnet.experiment.compare",
+    "explain": "simnet.experiment.explain",
     "load_result": "simnet.experiment.result",
     "load_sweep": "simnet.experiment.sweep",
     "plot": "simnet.experiment.plot.of_sweep",

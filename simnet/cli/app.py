@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from simnet import __version__
-from simnet.cli import check, collective, plot, protocol, run, scaling, sweep, topology, workload
+from simnet.cli import check, collective, explain, plot, protocol, run, scaling, sweep, topology, workload
 
 __all__ = ["app"]
 
@@ -28,6 +28,8 @@ app.command("table")(sweep.table)
 app.command("plot")(plot.plot)
 app.command("report")(plot.report)
 app.command("scaling")(scaling.scaling)
+app.command("explain")(explain.explain)
+app.command("compare")(explain.compare)
 app.command("check")(check.check)
 app.command("schema")(check.schema)
 app.command("collective")(collective.collective)

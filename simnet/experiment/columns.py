@@ -188,6 +188,16 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             "lower bound on iteration_time_s, from chains of latencies and from bytes over bandwidth of each resource",
         ),
         Column(
+            "bound_ratio", "float", "", "iteration_time_s / bound_iteration_time_s; NaN where nothing is bound to take"
+        ),
+        Column(
+            "carrying_time_s",
+            "float",
+            "s",
+            "for how long the busiest resource or core works on what is exchanged in an iteration: in the long run no "
+            "iteration is shorter",
+        ),
+        Column(
             "bottleneck",
             "str",
             "",
@@ -354,6 +364,49 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("flow_start_s", "float", "s", "when its payload began to flow, after overheads and connection set-up"),
         Column("drained_s", "float", "s", "when its last byte had left"),
         Column("delivered_s", "float", "s", "when it was received, and reduced; NaN where it never was"),
+    ),
+    "explanation": (
+        Column("group", "str", "", "computing, communication or waiting"),
+        Column("part", "str", "", "what takes time; docs/explain.md says what each part is"),
+        Column("time_s", "float", "s", "of an iteration; all parts add up to it"),
+        Column("share", "float", "", "time_s over that of the iteration"),
+        Column(
+            "about", "str", "", "which resource, worker or fault most of it is about; empty where that says nothing"
+        ),
+    ),
+    "critical_path": (
+        Column("start_s", "float", "s", "from the beginning of the iteration on"),
+        Column("duration_s", "float", "s", "for how long it lasts; all of them together are the iteration"),
+        Column("worker", "int", "", "who computes or stands still; -1 of an exchange"),
+        Column("what", "str", "", "compute, input, checkpoint, negotiation, waiting, step, or what is exchanged"),
+        Column("bucket", "int", "", "of an exchange; -1 where it is of none"),
+        Column("iteration", "int", "", "which it belongs to; the first measured one is 0"),
+    ),
+    "sensitivity": (
+        Column("change", "str", "", "the one thing that is changed"),
+        Column("iteration_time_s", "float", "s", "with it; NaN where it cannot be run"),
+        Column("effect", "float", "", "of the iteration time: -0.31 is 31 % less"),
+        Column("failed", "str", "", "why it cannot be run; empty where it can"),
+    ),
+    "compared_settings": (
+        Column("key", "str", "", "dotted path of a value that differs"),
+        Column("a", "str", "", "as the one scenario has it; empty where it has none"),
+        Column("b", "str", "", "as the other has it"),
+    ),
+    "compared_results": (
+        Column("job", "str", "", "name of the job"),
+        Column("column", "str", "", "of the summary"),
+        Column("unit", "str", "", "of its values"),
+        Column("a", "str", "", "of the one"),
+        Column("b", "str", "", "of the other"),
+        Column("effect", "float", "", "b / a - 1; NaN of what is no number"),
+    ),
+    "compared_parts": (
+        Column("group", "str", "", "as of the explanation"),
+        Column("part", "str", "", "likewise"),
+        Column("a_time_s", "float", "s", "of an iteration of the one"),
+        Column("b_time_s", "float", "s", "of the other"),
+        Column("difference_s", "float", "s", "b - a; all of them add up to that of the iterations"),
     ),
     "scaling": (
         Column("workers", "int", "", "P, number of workers"),

@@ -6,19 +6,21 @@ import math
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import simpy
 
 from simnet.engine.recorder import Recorder
-from simnet.errors import StalledError
-from simnet.experiment.load import sample_load
+from simnet.errors import SimulationError, StalledError
+from simnet.experiment.load import LoadSamples, sample_load
 from simnet.experiment.messages import MessageFile
 from simnet.experiment.result import Result
+from simnet.experiment.sanity import Look, sanity_warnings
 from simnet.experiment.summary import tables_of
 from simnet.experiment.tables import Measurement, connections_table, faults_table, queues_table, spans_table
 from simnet.fabric.faults import HostSlow, LinkFault, start_faults
@@ -30,10 +32,19 @@ from simnet.fabric.packet.fabric import PacketFabric, compile_packet_kernels
 from simnet.fabric.warm_up import compile_kernels
 from simnet.scenario import Override, Scenario, load_scenario
 from simnet.training.background import start_background
-from simnet.training.job import start_job
-from simnet.training.records import SpanRow
+from simnet.training.job import Job, start_job
+from simnet.training.records import CollectiveRow, IterationRow, SpanRow
 
-__all__ = ["run", "run_scenario"]
+__all__ = [
+    "Simulation",
+    "compile_for",
+    "make_fabric",
+    "mean_iteration_time_s",
+    "result_of",
+    "run",
+    "run_scenario",
+    "simulate",
+]
 
 
 def run(
@@ -69,15 +80,20 @@ def run(
     """
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario, overrides)
-    compile_kernels(say or _say)
-    if scenario.packet is not None:
-        compile_packet_kernels(say or _say)
+    compile_for(scenario, say or _say)
     if timeline:
         scenario = replace(scenario, run=replace(scenario.run, records_timeline=True))
     return run_scenario(scenario)
 
 
-def _fabric(scenario: Scenario, env: simpy.Environment, network: Network, record: TakeMessages | None) -> Fabric:
+def compile_for(scenario: Scenario, say: Callable[[str], None]) -> None:
+    """Compile the kernels that a scenario needs, where they are not yet."""
+    compile_kernels(say)
+    if scenario.packet is not None:
+        compile_packet_kernels(say)
+
+
+def make_fabric(scenario: Scenario, env: simpy.Environment, network: Network, record: TakeMessages | None) -> Fabric:
     """Return the fabric that a scenario asks for."""
     common = (env, network, scenario.reduce_s_per_byte, scenario.engine, record)
     if scenario.packet is None:
@@ -86,14 +102,41 @@ def _fabric(scenario: Scenario, env: simpy.Environment, network: Network, record
     return PacketFabric(*common, settings=scenario.packet, seed=scenario.run.seed, slow_hosts=slow_hosts)
 
 
-def run_scenario(scenario: Scenario) -> Result:
-    """Run a scenario that is loaded, with kernels that are compiled."""
-    began = time.perf_counter()
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """A scenario that has been simulated, before anything is made of it.
+
+    Attributes
+    ----------
+    scenario : Scenario
+    fabric : Fabric
+    recorder : Recorder
+        With all rows.
+    jobs : list of Job
+    measurement : Measurement
+        Counters of the resources over the measured iterations.
+    load : LoadSamples or None
+        Where a timeline was wanted.
+    messages : MessageFile or None
+        Where messages were recorded.
+    """
+
+    scenario: Scenario
+    fabric: Fabric
+    recorder: Recorder
+    jobs: list[Job]
+    measurement: Measurement
+    load: LoadSamples | None
+    messages: MessageFile | None
+
+
+def simulate(scenario: Scenario) -> Simulation:
+    """Simulate a scenario that is loaded, with kernels that are compiled."""
     env = simpy.Environment()
     network = Network(scenario.topology, scenario.protocol, scenario.run.seed)
     messages, writer = MessageFile.begin() if scenario.run.records_messages else (None, None)
     record = writer.write if writer else None
-    fabric = _fabric(scenario, env, network, record)
+    fabric = make_fabric(scenario, env, network, record)
     recorder = Recorder()
     busy = frozenset(int(host) for nodes in scenario.nodes for host in network.compiled.host_of_node[nodes])
     ends: list[simpy.Event] = []
@@ -120,7 +163,36 @@ def run_scenario(scenario: Scenario) -> Result:
     fabric.close()
     if writer is not None:
         writer.close()
+    return Simulation(scenario, fabric, recorder, jobs, measurement, load, messages)
 
+
+def run_scenario(scenario: Scenario) -> Result:
+    """Run a scenario that is loaded, with kernels that are compiled."""
+    began = time.perf_counter()
+    return result_of(simulate(scenario), began)
+
+
+def mean_iteration_time_s(simulation: Simulation, job: str) -> float:
+    """Return what an iteration of a job takes, as in the summary, without making any tables [s]."""
+    one = next(each for each in simulation.jobs if each.settings.name == job)
+    rows = [row for row in simulation.recorder.rows(IterationRow) if row.job == job]
+    times_s = [row.iteration_time_s for row in rows if row.iteration >= one.course.first[row.rank]]
+    if not times_s:
+        raise SimulationError(f"no worker of job {job} ended an iteration in the measured time")
+    return math.fsum(times_s) / len(times_s) + (one.supervisor.recovery_s() if one.supervisor is not None else 0.0)
+
+
+def result_of(simulation: Simulation, began: float) -> Result:
+    """Make the tables of what has been simulated.
+
+    Parameters
+    ----------
+    simulation : Simulation
+    began : float
+        When that began, by `time.perf_counter` [s].
+    """
+    scenario, fabric, recorder = simulation.scenario, simulation.fabric, simulation.recorder
+    jobs, load, measurement = simulation.jobs, simulation.load, simulation.measurement
     tables = tables_of(scenario, jobs, recorder, fabric, measurement, lambda: time.perf_counter() - began)
     about = {
         "seed": scenario.run.seed,
@@ -128,7 +200,7 @@ def run_scenario(scenario: Scenario) -> Result:
         "messages": fabric.counts.messages,
         "messages_simulated": fabric.counts.simulated_messages,
         "rate_solves": fabric.counts.solves,
-        "simulated_s": float(env.now),
+        "simulated_s": float(fabric.env.now),
         "versions": _versions(),
     }
     if isinstance(fabric, PacketFabric):
@@ -136,8 +208,27 @@ def run_scenario(scenario: Scenario) -> Result:
     if scenario.faults:
         tables["faults"] = faults_table(scenario.faults)
     if load is not None:
-        tables["spans"], tables["load"] = spans_table(recorder.rows(SpanRow), jobs), load.table(network)
-    return Result(**tables, scenario=scenario.resolved, about=about, warnings=scenario.warnings, message_file=messages)
+        tables["spans"], tables["load"] = spans_table(recorder.rows(SpanRow), jobs), load.table(fabric.network)
+    return Result(
+        **tables,
+        scenario=scenario.resolved,
+        about=about,
+        warnings=(*scenario.warnings, *_odd(simulation, tables)),
+        message_file=simulation.messages,
+    )
+
+
+def _odd(simulation: Simulation, tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
+    """Yield what is to be looked at twice; of which job, where there are several."""
+    summary, iterations, links = tables["summary"], tables["iterations"], tables["links"]
+    exchanges = simulation.recorder.rows(CollectiveRow)
+    for place, job in enumerate(simulation.jobs):
+        name = job.settings.name
+        measured = iterations[(iterations["job"] == name) & (iterations["iteration"] >= 0)]
+        own = [row for row in exchanges if row.job == name]
+        look = Look(simulation.scenario, job, simulation.fabric, summary.iloc[place], measured, links, own)
+        said = f"{name}: " if len(simulation.jobs) > 1 else ""
+        yield from (f"{said}{warning}" for warning in sanity_warnings(look))
 
 
 def _interval_s(scenario: Scenario) -> float:

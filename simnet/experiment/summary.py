@@ -24,7 +24,7 @@ from simnet.experiment.tables import (
 )
 from simnet.fabric.interface import Fabric
 from simnet.scenario import Scenario
-from simnet.training.bound import bound_iteration_s
+from simnet.training.bound import bound_iteration_s, carrying_s
 from simnet.training.computing.compute import ratio
 from simnet.training.course import Course
 from simnet.training.job import Job
@@ -81,8 +81,10 @@ def tables_of(
         own = job.settings.name
         times = iterations_table([row for row in iterations if row.job == own], job.course)
         workers = workers_table(job, fabric, times)
-        collectives = collectives_table([row for row in exchanges if row.job == own], job.course, fabric)
-        row = _summary(scenario, job, fabric, times, _bottleneck(links), wall_time_s())
+        played = [row for row in exchanges if row.job == own]
+        collectives = collectives_table(played, job.course, fabric)
+        carrying = carrying_s(job, fabric, played)
+        row = _summary(scenario, job, fabric, times, carrying, _bottleneck(links), wall_time_s())
         for table, frame in zip(found, (row, times, workers, collectives, staleness_table(times)), strict=True):
             found[table].append(frame)
     if not any(job.settings.training.sync.waits_alone for job in jobs):
@@ -96,6 +98,7 @@ def _summary(
     job: Job,
     fabric: Fabric,
     iterations: pd.DataFrame,
+    carrying_time_s: float,
     bottleneck: str,
     wall_time_s: float,
 ) -> pd.DataFrame:
@@ -171,6 +174,8 @@ def _summary(
         "startup_time_s": startup_s,
         "memory_bytes_per_worker": memory.total_bytes if memory is not None else math.nan,
         "bound_iteration_time_s": bound_s,
+        "bound_ratio": ratio(iteration_time_s, bound_s) if bound_s > 0.0 else math.nan,
+        "carrying_time_s": carrying_time_s,
         "bottleneck": bottleneck,
         "messages": fabric.counts.messages,
         "wall_time_s": wall_time_s,

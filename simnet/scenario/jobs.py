@@ -149,6 +149,15 @@ def _split_problems(job: JobSettings) -> Iterator[Problem]:
         if grid.pipeline != devices or grid.inner > 1:
             message = f"{job.training.workers} workers cannot be the {devices} devices of each replica of the graph"
             yield Problem(message, f"a multiple of {devices} is wanted", ("training", "workers"))
+            return
+        # How many replicas there are is known only here.
+        architecture = job.training.architecture
+        for option in ("group", "rows", "columns"):
+            number = architecture.options.get(option)
+            if number is not None and grid.data % number:
+                message = f"{grid.data} replicas of the graph do not go with {option}: {number}"
+                place = ("training", "architecture", architecture.name, option)
+                yield Problem(message, f"a divisor of {grid.data} is wanted", place)
         return
     if job.dataset is not None and 0 < job.dataset.samples < job.samples_per_iteration:
         message = f"a data set of {job.dataset.samples} samples is less than the {grid.data} batches of one iteration"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,8 +14,9 @@ from simnet.training.computing.compute import ComputeTimes
 from simnet.training.group import Group
 from simnet.training.job import Job
 from simnet.training.plan import Plan
+from simnet.training.records import CollectiveRow
 
-__all__ = ["bound_iteration_s"]
+__all__ = ["bound_iteration_s", "carrying_s"]
 
 
 def bound_iteration_s(job: Job, fabric: Fabric, iterations: Sequence[int], begun_s: NDArray[np.float64]) -> float:
@@ -48,6 +50,30 @@ def bound_iteration_s(job: Job, fabric: Fabric, iterations: Sequence[int], begun
     everybody = sum(len(group.members) for group in job.groups) == job.settings.training.workers
     exchanging_s = float(np.mean(found)) if found and everybody and len(found) == len(job.groups) else 0.0
     return max(exchanging_s, reading_s)
+
+
+def carrying_s(job: Job, fabric: Fabric, rows: Sequence[CollectiveRow]) -> float:
+    """Return for how long the busiest resource or core works on the exchanges of a measured iteration, mean [s].
+
+    Parameters
+    ----------
+    job : Job
+    fabric : Fabric
+        That plays its exchanges.
+    rows : sequence of CollectiveRow
+        Of the job.
+    """
+    first, end = job.course.first, job.course.first + job.course.count
+    measured = [row for row in rows if first[max(row.worker, 0)] <= row.iteration < end[max(row.worker, 0)]]
+    placements = {id(row.placement): row.placement for row in measured}
+    times = Counter(id(row.placement) for row in measured)
+    iterations = float(job.course.count.mean())
+    if not placements or not iterations:
+        return 0.0
+    if len(set(times.values())) == 1:
+        # As often each: what one of each takes need be worked out only once.
+        return times.popitem()[1] * fabric.cut_together_s(list(placements.values())) / iterations
+    return fabric.cut_together_s([row.placement for row in measured]) / iterations
 
 
 def _bound_of(

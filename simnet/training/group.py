@@ -119,6 +119,7 @@ class Grouping:
             streams,
             arrangement.joins_late,
             own_queues,
+            traced=self.run.records_plays,
             negotiation_s=training.scheduling.negotiation_s,
             fusion=lay_out_fusion(self.fabric, plan, arrangement, training, exchanges),
         )
@@ -146,7 +147,16 @@ class Grouping:
             alone = arrangement.alone(worker, self.run.seed, settings.name)
             exchanges = lay_out_alone(plan, alone, settings.training, self.fabric.network.protocol.divisible)
             own = OwnCommunicator(
-                self.env, self.fabric, self.recorder, settings.name, worker, alone, exchanges, clocks, self.sent
+                self.env,
+                self.fabric,
+                self.recorder,
+                settings.name,
+                worker,
+                alone,
+                exchanges,
+                clocks,
+                self.sent,
+                self.run.records_plays,
             )
             found.append(own)
         return tuple(found)

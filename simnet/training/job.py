@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -58,6 +58,8 @@ class Job:
     checkpoints : Checkpoints or None
     supervisor : InStepSupervisor, AloneSupervisor or None
         None where nothing crashes.
+    steps : mapping of int to SplitStep
+        Of each replica, where workers compute in steps that they do together.
     """
 
     settings: JobSettings
@@ -70,6 +72,7 @@ class Job:
     course: Course
     checkpoints: Checkpoints | None = None
     supervisor: InStepSupervisor | AloneSupervisor | None = None
+    steps: Mapping[int, SplitStep] = field(default_factory=dict)
 
 
 def start_job(
@@ -169,7 +172,7 @@ def start_job(
             loader,
             checkpoints,
             lasts_s[rank],
-            _telling(env, recorder, settings.name, rank) if run.records_timeline else untold,
+            _telling(env, recorder, settings.name, rank) if run.records_timeline or run.records_plays else untold,
         )
         workers.append(worker)
     crew = Crew(env, fabric, recorder, settings.name, workers, course, sent, loader, state)
@@ -179,7 +182,17 @@ def start_job(
             env.process(work(worker))
     everything = tuple(groups.values())
     return Job(
-        settings, nodes, everything, compute, fastest_samples_per_s, sent, loader, course, checkpoints, supervisor
+        settings,
+        nodes,
+        everything,
+        compute,
+        fastest_samples_per_s,
+        sent,
+        loader,
+        course,
+        checkpoints,
+        supervisor,
+        steps,
     )
 
 
@@ -284,6 +297,7 @@ class _Start:
             self.sent,
             varies=slowdowns.varies,
             joins_late=grid.shared_memory == 1,
+            traced=self.run.records_plays,
         )
         return step
 

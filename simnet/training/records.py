@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simnet.fabric.interface import Placed
 from simnet.fabric.play import Play
 
-__all__ = ["CollectiveRow", "IterationRow", "Sent", "SpanRow"]
+__all__ = ["CollectiveRow", "IterationRow", "PlayRow", "Sent", "SpanRow"]
 
 
 class IterationRow(NamedTuple):
@@ -73,6 +73,53 @@ class SpanRow(NamedTuple):
     what: str
     start_s: float
     end_s: float
+
+
+class PlayRow(NamedTuple):
+    """An exchange, or a step, as it was played, and what it waited for; recorded only where causes are wanted.
+
+    Attributes
+    ----------
+    queue : tells communicators apart: what one plays waits for what it has played before
+    what : all_reduce, reduce_scatter or all_gather; push or pull of one worker; step
+    parts : of the iteration, that travelled together
+    members : workers that are its first ranks
+    announced_s, announced_by : when the last member had it ready, and which worker that was
+    joined : what each member took part from: a pair of its number and a time [s], where members join late
+    joins_late : whether they do
+    first_sent : where each member has a queue of its own: rank ``first_sent + m`` is over when all is sent that m sends
+    """
+
+    job: str
+    queue: int
+    iteration: int
+    what: str
+    parts: tuple[int, ...]
+    bucket: int
+    algorithm: str
+    size_bytes: float
+    members: NDArray[np.int64]
+    announced_s: float
+    announced_by: int
+    joined: tuple[tuple[int, float], ...]
+    joins_late: bool
+    first_sent: int
+    play: Play
+    placement: Placed
+
+    @property
+    def start_s(self) -> float:
+        """When it began [s]."""
+        return self.play.started_at_s
+
+    @property
+    def end_s(self) -> float:
+        """When it was over [s]."""
+        return self.play.started_at_s + self.play.duration_s
+
+    def over_s(self, rank: int) -> float:
+        """Return when it was over for one of its ranks [s]."""
+        return self.play.started_at_s + float(self.play.rank_duration_s[rank])
 
 
 class CollectiveRow(NamedTuple):

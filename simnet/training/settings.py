@@ -287,6 +287,8 @@ class RunSettings:
         Keep every single message.
     records_timeline : bool
         Keep what each worker does when.
+    records_plays : bool
+        Keep each exchange as it was played, with what it waited for, and what each worker does when.
     """
 
     iterations: int = 10
@@ -295,3 +297,4 @@ class RunSettings:
     seed: int = 0
     records_messages: bool = False
     records_timeline: bool = False
+    records_plays: bool = False

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 import simnet
+from simnet.errors import InputError
 from simnet.scenario import load_scenario
 from simnet.shipped import shipped_folder
 
@@ -115,3 +116,11 @@ def test_the_graph_that_ships_takes_its_critical_path():
     tensors = 2 * (91.125 + 63.375 + 18) * 2**20
     summary = run(ALEXNET, hosts=4).summary.iloc[0]
     assert summary.iteration_time_s == within(sum(on_the_way_ms) * 1e-3 + tensors / B + 6 * LATENCY)
+
+
+def test_replicas_are_cut_into_groups_that_they_can_be_cut_into():
+    """Two replicas of four devices exchange gradients; the four GPUs of a host are no group of these."""
+    with pytest.raises(InputError, match="2 replicas of the graph do not go with group: 4, a divisor of 2 is wanted"):
+        simnet.run("dataflow_alexnet", {"training.architecture": {"hierarchical": {"group": 4}}})
+    fitting = simnet.run("dataflow_alexnet", {"training.architecture": {"hierarchical": {"group": 2}}})
+    assert fitting.summary["iteration_time_s"].iloc[0] > 0.0

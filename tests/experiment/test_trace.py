@@ -92,3 +92,16 @@ def test_on_several_workers_all_replay_it_and_communicate(trace):
         np.testing.assert_allclose(rows["compute_time_s"], lasted, rtol=1e-9)
     assert (result.iterations["iteration_time_s"] >= result.iterations["compute_time_s"]).all()
     assert result.collectives["size_bytes"].sum() == ITERATIONS * 4 * sum(LAYERS.values())
+
+
+def test_a_recorded_iteration_is_explained(trace):
+    """Both workers do what one was recorded to do: nobody waits for a straggler, and computing is that of its step."""
+    file, lasted = trace
+    found = simnet.explain(_scenario(file, workers=2))
+    [iteration] = found.iterations
+    parts = found.parts.set_index("part")["time_s"]
+    assert parts.sum() == pytest.approx(found.iteration_time_s, rel=1e-9)
+    assert "stragglers" not in parts
+    assert parts[["forward", "backward"]].sum() <= lasted[iteration] * (1 + 1e-9)
+    assert found.sensitivity is not None
+    assert found.sensitivity.set_index("change")["effect"]["computing x2"] < -0.2

@@ -23,7 +23,7 @@ from simnet.traffic import Schedule
 from simnet.training.communication.arrangement import Alone
 from simnet.training.communication.staleness import Clocks
 from simnet.training.communication.under_way import UnderWay, stopped
-from simnet.training.records import CollectiveRow, Sent
+from simnet.training.records import CollectiveRow, PlayRow, Sent
 
 __all__ = ["AloneExchange", "OwnCommunicator"]
 
@@ -78,6 +78,8 @@ class OwnCommunicator:
     clocks : Clocks
         Of all workers.
     sent : Sent
+    traced : bool
+        Leave a `PlayRow` of each push and pull.
     """
 
     env: simpy.Environment
@@ -89,6 +91,7 @@ class OwnCommunicator:
     exchanges: Sequence[AloneExchange]
     clocks: Clocks
     sent: Sent
+    traced: bool = False
     joins_late: bool = False
     _placed: dict[tuple[int, ...], Placed] = field(default_factory=dict)
     _sending: dict[Play, _Sending] = field(default_factory=dict)
@@ -182,6 +185,27 @@ class OwnCommunicator:
             about = exchange.bucket, what, exchange.algorithm, exchange.size_bytes
             row = CollectiveRow.of(self.job, iteration, *about, announced_s, play, placement, self.worker)
             self.recorder.add(row)
+            if self.traced:
+                self.recorder.add(
+                    PlayRow(
+                        self.job,
+                        id(self),
+                        iteration,
+                        what,
+                        (part,),
+                        exchange.bucket,
+                        exchange.algorithm,
+                        exchange.size_bytes,
+                        workers[:1],
+                        announced_s,
+                        self.worker,
+                        (),
+                        False,
+                        -1,
+                        play,
+                        placement,
+                    )
+                )
             then()
 
         play.complete.callbacks.append(end)

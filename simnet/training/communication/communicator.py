@@ -26,7 +26,7 @@ from simnet.fabric.interface import Fabric, Placed
 from simnet.fabric.play import Play
 from simnet.training.communication.streams import Streams
 from simnet.training.communication.under_way import UnderWay, stopped
-from simnet.training.records import CollectiveRow, Sent
+from simnet.training.records import CollectiveRow, PlayRow, Sent
 
 __all__ = ["Communicator", "Exchange", "Fusion"]
 
@@ -93,8 +93,10 @@ class _Part:
     missing: int  # members that have not announced it
     waiting: int  # members that have not seen it through
     announced_s: float = math.nan
+    announced_by: int = -1
     play: Play | None = None
     joined: list[int] = field(default_factory=list)  # members that take part, where they join late
+    joined_s: list[float] = field(default_factory=list)
 
 
 @dataclass
@@ -123,6 +125,8 @@ class Communicator:
         Where members join late: each has a queue of its own.
     recorded : bool
         Leave a `CollectiveRow` of each exchange.
+    traced : bool
+        Leave a `PlayRow` of each.
     negotiation_s : float
         From the announcement of the last member until all know of it; with fusion, of all that travels together [s].
     fusion : Fusion or None
@@ -141,6 +145,7 @@ class Communicator:
     joins_late: bool = False
     own_queues: bool = False
     recorded: bool = True
+    traced: bool = False
     negotiation_s: float = 0.0
     fusion: Fusion | None = None
     _parts: dict[tuple[int, int], _Part] = field(default_factory=dict)
@@ -160,7 +165,7 @@ class Communicator:
         one = self._part(iteration, part)
         one.missing -= 1
         if one.missing == 0:
-            one.announced_s = self.env.now
+            one.announced_s, one.announced_by = self.env.now, int(self.members[member])
         if self.own_queues:
             self._queues[member].enter(self.exchanges[part].priority, lambda: self._take_turn(one, member))
         elif self.joins_late:
@@ -270,6 +275,7 @@ class Communicator:
     def _join(self, one: _Part, member: int) -> None:
         """Have a member take part as soon as the exchange is under way; the first has it enter the queue."""
         one.joined.append(member)
+        one.joined_s.append(self.env.now)
         if one.play is not None:
             one.play.open([member])
         elif len(one.joined) == 1:
@@ -278,6 +284,7 @@ class Communicator:
     def _take_turn(self, one: _Part, member: int) -> None:
         """Have a member take part whose turn it is, and make room when all that it sends has arrived."""
         one.joined.append(member)
+        one.joined_s.append(self.env.now)
         if one.play is None:
             self._start([one])
         else:
@@ -320,10 +327,33 @@ class Communicator:
                 announced_s = max(one.announced_s for one in parts)
                 about = exchange.bucket, exchange.what, exchange.algorithm, exchange.size_bytes
                 self.recorder.add(CollectiveRow.of(self.job, iteration, *about, announced_s, play, placement))
+            if self.traced:
+                self.recorder.add(self._row(parts, exchange, play, placement))
             if not self.own_queues:
                 self._queues[0].leave()
 
         return end
+
+    def _row(self, parts: Sequence[_Part], exchange: Exchange, play: Play, placement: Placed) -> PlayRow:
+        last = max(parts, key=lambda one: one.announced_s)
+        return PlayRow(
+            self.job,
+            id(self),
+            last.iteration,
+            exchange.what,
+            tuple(one.number for one in parts),
+            exchange.bucket,
+            exchange.algorithm,
+            exchange.size_bytes,
+            self.members,
+            last.announced_s,
+            last.announced_by,
+            tuple(zip(last.joined, last.joined_s, strict=True)),
+            self.joins_late,
+            exchange.first_sent if self.own_queues else -1,
+            play,
+            placement,
+        )
 
     def hold(self) -> None:
         """Stop what is under way, and begin nothing until `resume`, as somebody is not there any more."""

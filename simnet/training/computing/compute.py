@@ -42,6 +42,12 @@ class ComputeTimes(Protocol):
     def extra_s(self, iterations: Sequence[int]) -> float:
         """Return the mean time over workers and some iterations that is computed besides the model [s]."""
 
+    def usual(self, iteration: int, rank: int) -> Sequence[float]:
+        """Return the timeline of a worker that nothing holds up, and that is no slower than the median worker."""
+
+    def of_model(self, iteration: int, rank: int) -> Sequence[float]:
+        """Return how far in the model a worker has come at the end of each stretch, in times of its workload [s]."""
+
 
 def compute_times(job: JobSettings, plan: Plan, seed: int) -> ComputeTimes:
     """Return the compute times of a job, from a table or as recorded."""
@@ -61,6 +67,7 @@ class _Modelled:
         self._parts = [part for part in parts_of(job.workload) if isinstance(part, Workload)]
         self._part_of = np.array([job.part_of(rank) for rank in range(job.training.workers)])
         self._moments_s = [self._moments_of(part, plan) for part in self._parts]
+        self._plan_extra_s = np.array(plan.extra_s)
         self._extra_s = plan.extra_s[-1]
         self._slowdowns = Slowdowns(job, seed)
         self._timelines: dict[tuple[int, float], Sequence[float]] = {}
@@ -100,6 +107,16 @@ class _Modelled:
         if not self._extra_s:
             return 0.0
         return self._extra_s * float(np.mean([self._slowdowns.of(iteration) for iteration in iterations]))
+
+    def usual(self, iteration: int, rank: int) -> Sequence[float]:  # noqa: ARG002
+        slowness = self._slowdowns.slowness
+        whole_s = np.array([moments[-1] for moments in self._moments_s])[self._part_of] * slowness
+        factor = min(1.0, ratio(float(np.median(whole_s)), float(whole_s[rank]))) if whole_s[rank] > 0.0 else 1.0
+        return self._slowed(int(self._part_of[rank]), float(slowness[rank]) * factor)
+
+    def of_model(self, iteration: int, rank: int) -> Sequence[float]:  # noqa: ARG002
+        moments: list[float] = (self._moments_s[self._part_of[rank]] - self._plan_extra_s).tolist()
+        return moments
 
     def _extreme(self, iteration: int, take: Callable[..., Any]) -> Sequence[float]:
         """Return the latest or earliest of each moment."""
@@ -142,6 +159,19 @@ class _Recorded:
 
     def quickest(self, iteration: int) -> Sequence[float]:
         return self._extreme(iteration, np.min)
+
+    def usual(self, iteration: int, rank: int) -> Sequence[float]:
+        ranks = range(min(self._workers, self._trace.ranks))
+        stretches_s = np.diff([self.timeline(iteration, one) for one in ranks], axis=1, prepend=0.0)
+        own_s = stretches_s[rank % self._trace.ranks]
+        # A worker that takes as long as the median one, at another time, is not held up.
+        factor = min(1.0, ratio(float(np.median(stretches_s.sum(axis=1))), float(own_s.sum())))
+        ends: list[float] = np.cumsum(own_s * factor).tolist()
+        return ends
+
+    def of_model(self, iteration: int, rank: int) -> Sequence[float]:
+        moments: list[float] = (np.array(self.timeline(iteration, rank)) - self._extra_s).tolist()
+        return moments
 
     def _extreme(self, iteration: int, take: Callable[..., Any]) -> Sequence[float]:
         """Return the latest or earliest of each moment."""

@@ -100,6 +100,16 @@ class SplitStep:
         compute_s = float(self._parts.compute_s[member] * self._slowdowns.of_worker(iteration, rank))
         return compute_s, float(self._alone[1][member])
 
+    def usual_schedule(self, played: Schedule, factor: float) -> Schedule:
+        """Return a step as it was played, but with nobody computing for more than so many times as long as usual."""
+        seconds = np.minimum(played.operations.seconds, self._parts.schedule.operations.seconds * factor)
+        return replace(played, operations=replace(played.operations, seconds=seconds))
+
+    @property
+    def longest_compute_s(self) -> float:
+        """For how long the worker computes that computes longest, at its usual speed [s]."""
+        return float(self._parts.compute_s.max())
+
     def _factors(self, iteration: int) -> NDArray[np.float64]:
         """Return how much longer than usual each rank of the schedule computes."""
         factors = self._slowdowns.of(iteration)[self._members]
@@ -119,6 +129,7 @@ def begin_steps(
     *,
     varies: bool,
     joins_late: bool,
+    traced: bool = False,
 ) -> None:
     """Let the steps of a replica be played.
 
@@ -136,6 +147,8 @@ def begin_steps(
         Workers compute for another time in each iteration.
     joins_late : bool
         Each worker begins by itself; otherwise all begin together.
+    traced : bool
+        As of `Communicator`.
     """
     own = nodes[members]
     everywhere = np.concatenate([own, own[parts.milestone_owner]])
@@ -146,7 +159,7 @@ def begin_steps(
 
     exchange = Exchange(parts.name, 0.0, placement, what="step")
     step.communicator = Communicator(
-        env, fabric, recorder, job, members, [exchange], sent, joins_late=joins_late, recorded=False
+        env, fabric, recorder, job, members, [exchange], sent, joins_late=joins_late, recorded=False, traced=traced
     )
 
 

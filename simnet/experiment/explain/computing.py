@@ -1,0 +1,126 @@
+"""What of a stretch of computing is which part of the model, and what of it somebody is slow for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from simnet.experiment.explain.ideal import Piece
+from simnet.experiment.explain.path import Stretch
+from simnet.training.job import Job
+from simnet.training.plan import Plan
+from simnet.training.records import SpanRow
+from simnet.workload import RecordedTrace, Workload, parts_of
+
+__all__ = ["STRAGGLERS", "Computing"]
+
+STRAGGLERS = "stragglers"
+
+_GROUPS = 4
+"""The backward pass is shown in so many groups of layers, which take about as long as each other."""
+
+
+@dataclass
+class Computing:
+    """Cuts stretches of computing of one job.
+
+    Parameters
+    ----------
+    job : Job
+    spans : sequence of SpanRow
+        All of the run.
+    """
+
+    job: Job
+    spans: Sequence[SpanRow]
+    _numbers: dict[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Give each span of computing its number among those of its worker and iteration, from the last one on."""
+        own = [span for span in self.spans if span.job == self.job.settings.name and span.what == "compute"]
+        counts = Counter((span.rank, span.iteration) for span in own)
+        left = dict(counts)
+        self._numbers = {}
+        for span in own:
+            key = span.rank, span.iteration
+            # After a crash an iteration begins anew: the last spans of it are those that count.
+            self._numbers[id(span)] = left[key]
+            left[key] -= 1
+
+    def pieces(self, stretch: Stretch) -> list[Piece]:
+        """Return the parts of a stretch, adding up to it."""
+        span, compute = stretch.span, self.job.compute
+        assert span is not None
+        assert compute is not None
+        plan = self._plan
+        timeline = np.array(compute.timeline(span.iteration, span.rank))
+        lasting = np.flatnonzero(np.diff(timeline, prepend=0.0) > 0.0)
+        number = int(lasting[len(lasting) - self._numbers[id(span)]])
+        lasted_s = span.end_s - span.start_s
+        usual_s = float(np.diff(compute.usual(span.iteration, span.rank), prepend=0.0)[number])
+        held_up = max(lasted_s - usual_s, 0.0) / lasted_s
+        # A rounding of the clock is nobody's fault.
+        held_up = held_up if held_up > _ROUNDING else 0.0
+        model = np.diff(compute.of_model(span.iteration, span.rank), prepend=0.0)
+        before_s, extra_s = float(model[:number].sum()), plan.stretches[number].extra_s
+        layers = [
+            (name, min(until, before_s + model[number]) - max(since, before_s))
+            for name, since, until in self._layers(span.iteration, span.rank)
+        ]
+        found = [(name, seconds) for name, seconds in [*layers, ("compression", extra_s)] if seconds > 0.0]
+        whole_s = sum(seconds for _, seconds in found)
+        computing_s = stretch.duration_s * (1.0 - held_up)
+        pieces = [Piece(name, computing_s * seconds / whole_s) for name, seconds in found]
+        if not pieces:
+            pieces = [Piece("computing", computing_s)]
+        if held_up > 0.0:
+            pieces.append(Piece(STRAGGLERS, stretch.duration_s * held_up, f"worker {span.rank}"))
+        return pieces
+
+    @property
+    def _plan(self) -> Plan:
+        return self.job.groups[0].plan
+
+    def _layers(self, iteration: int, rank: int) -> list[tuple[str, float, float]]:
+        """Return groups of layers of a worker, each from when until when in the times of its workload [s]."""
+        settings = self.job.settings
+        workload = settings.workload
+        if isinstance(workload, RecordedTrace):
+            step = workload.forward_end_s[iteration % workload.iterations, rank % workload.ranks]
+            forward_s, end_s = float(step.max(initial=0.0)), np.inf
+            return [("forward", 0.0, forward_s), ("backward", forward_s, end_s)]
+        part = parts_of(workload)[settings.part_of(rank)]
+        assert isinstance(part, Workload)
+        passes, pass_s = settings.training.accumulation, part.compute_time_s
+        forward_s = float(part.forward_s.sum())
+        found = []
+        for number in range(passes):
+            since = number * pass_s
+            found.append(("forward", since, since + forward_s))
+            found += _backward(part, since + forward_s)
+        return found
+
+
+_ROUNDING = 1e-9
+
+
+def _backward(part: Workload, since_s: float) -> list[tuple[str, float, float]]:
+    """Cut the backward pass into groups of layers."""
+    names = [layer.name for layer in part.model.layers][::-1]
+    ends_s = np.cumsum(part.backward_s[::-1])
+    total_s = float(ends_s[-1]) if len(ends_s) else 0.0
+    if total_s <= 0.0:
+        return []
+    marks = [int(np.searchsorted(ends_s, total_s * number / _GROUPS)) for number in range(_GROUPS)]
+    cuts = sorted({0, *(min(mark + (mark > 0), len(names)) for mark in marks), len(names)})
+    found = []
+    for first, end in pairwise(cuts):
+        which = names[first] if end - first == 1 else f"{names[first]} to {names[end - 1]}"
+        begin = float(ends_s[first - 1]) if first else 0.0
+        until = float(ends_s[end - 1]) if end < len(names) else total_s
+        found.append((f"backward: {which}", since_s + begin, since_s + until))
+    return found

@@ -1,0 +1,105 @@
+"""The parts of an iteration, and the stretches of its critical path, add up to it: in all that ships, and at random."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import simnet
+from simnet import Explanation
+from simnet.shipped import shipped_folder
+
+SCENARIOS = sorted(file.stem for file in shipped_folder("scenarios").glob("*.yaml"))
+
+SLOW = {"asynchronous", "fault_server_crash", "parameter_server_packets", "priority_p3", "stale_synchronous"}
+
+
+def check(found: Explanation) -> None:
+    """Hold an explanation to what all of them must satisfy."""
+    whole_s, count = found.iteration_time_s, len(found.iterations)
+    assert math.fsum(found.parts["time_s"]) == pytest.approx(whole_s, rel=1e-9)
+    assert math.fsum(found.parts["share"]) == pytest.approx(1.0, rel=1e-9)
+    assert found.parts["part"].is_unique
+    ends = [(row.start_s, row.start_s + row.duration_s) for row in found.path.itertuples()]
+    assert ends[0][0] == 0.0
+    assert ends[-1][1] == pytest.approx(whole_s * count, rel=1e-9)
+    assert all(end == pytest.approx(start, abs=1e-9 * whole_s * count) for (_, end), (start, _) in pairwise(ends))
+    assert (found.path["duration_s"] > 0.0).all()
+    assert found.verdict
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in SCENARIOS]
+)
+def test_of_every_scenario_that_ships(name):
+    found = simnet.explain(name, sensitivity=False)
+    check(found)
+    # Nothing on the way is unknown, and what is negative is small beside the whole.
+    assert "waiting" not in set(found.parts["part"])
+    assert found.parts["time_s"].min() > -0.01 * found.iteration_time_s
+
+
+TOPOLOGIES = (
+    {"star": {"hosts": 8, "bandwidth": "10 Gbps", "latency": "2 us"}},
+    {"star": {"hosts": 8, "bandwidth": "10 Gbps", "latency": "2 us", "loss_probability": 1e-4}},
+    {"leaf_spine": {"leaves": 2, "spines": 1, "hosts_per_leaf": 4, "bandwidth": "25 Gbps", "latency": "1 us"}},
+    {"star": {"hosts": 4, "bandwidth": "100 Gbps", "latency": "1 us", "host": {"gpus": 2}}},
+)
+
+SYNCHRONOUS = (
+    {},
+    {"architecture": "tree"},
+    {"architecture": "mesh"},
+    {"architecture": "halving_doubling"},
+    {"architecture": {"parameter_server": {"servers": 2, "placement": "colocated"}}},
+    {"architecture": {"parameter_server": {"servers": 2, "placement": "colocated", "shards": "round_robin"}}},
+    {"forward_overlap": True},
+    {"forward_overlap": True, "scheduling": {"order": "priority", "piece_size": "4 MB"}},
+    {"scheduling": {"fusion": {"cycle": {"time": "2 ms", "buffer": "64 MB"}}, "negotiation": "100 us"}},
+    {"sync": {"local_sgd": {"period": 2}}},
+    {"compression": {"quantize": {"bits": 8}}},
+    {"zero_stage": 1},
+    {"zero_stage": 3},
+)
+
+ALONE = (
+    {"sync": "asp", "architecture": {"parameter_server": {"servers": 2, "placement": "colocated"}}},
+    {"sync": {"ssp": {"staleness": 1}}, "architecture": {"parameter_server": {"placement": "colocated"}}},
+    {"sync": "asp", "architecture": "gossip"},
+)
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a scenario that can be run."""
+    training = {
+        "workers": draw(st.sampled_from([2, 4, 8])),
+        "bucket_size": draw(st.sampled_from(["1 MB", "25 MiB", "1 GB"])),
+        **draw(st.sampled_from(SYNCHRONOUS + ALONE)),
+    }
+    if draw(st.booleans()):
+        training["jitter"] = {"distribution": "lognormal", "sigma": 0.2}
+    if draw(st.booleans()):
+        training["speed_factors"] = {1: 0.7}
+    found = {
+        "topology": draw(st.sampled_from(TOPOLOGIES)),
+        "protocol": draw(st.sampled_from(["ideal", "tcp", "roce", "dpdk"])),
+        "workload": {"model": "resnet50", "batch_size": 32, "samples_per_s": draw(st.sampled_from([100, 1000]))},
+        "training": training,
+        "run": {"iterations": 4, "warmup": 1, "seed": draw(st.integers(0, 3))},
+    }
+    if draw(st.booleans()):
+        fault = {"at": "350 ms", "for": "60 ms", "factor": 0.5}
+        found["faults"] = [draw(st.sampled_from([{"host_slow": {"host": "host1", **fault}}]))]
+    return found
+
+
+@settings(max_examples=25)
+@given(scenarios())
+def test_of_random_scenarios(data):
+    check(simnet.explain(data, sensitivity=False))
