@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +16,8 @@ from simnet.experiment.columns import COLUMNS
 from simnet.experiment.explain import Explanation, parts_of_run
 from simnet.experiment.explain.explanation import GROUPS, percent_more, records
 from simnet.experiment.result import Result, load_result
-from simnet.experiment.run import compile_for, result_of, run, simulate
+from simnet.experiment.run import result_of, run
+from simnet.experiment.simulation import compile_for, simulate
 from simnet.experiment.tables import ordered
 from simnet.scenario import Scenario, load_scenario
 
@@ -141,9 +141,8 @@ def _looked_at(
         return (side if isinstance(side, Result) else run(side, say=say)), None
     scenario = load_scenario(side.scenario) if isinstance(side, Result) else side
     compile_for(scenario, say)
-    began = time.perf_counter()
     simulation = simulate(replace(scenario, run=replace(scenario.run, records_plays=True)))
-    result = side if isinstance(side, Result) else result_of(simulation, began)
+    result = side if isinstance(side, Result) else result_of(simulation)
     return result, parts_of_run(simulation)
 
 

@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
-import math
 import platform
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import simpy
 
-from simnet.engine.recorder import Recorder
-from simnet.errors import SimulationError, StalledError
-from simnet.experiment.load import LoadSamples, sample_load
-from simnet.experiment.messages import MessageFile
+from simnet.experiment.findings import Findings, JobFindings, findings_of
 from simnet.experiment.result import Result
-from simnet.experiment.sanity import Look, sanity_warnings
-from simnet.experiment.summary import tables_of
-from simnet.experiment.tables import Measurement, connections_table, faults_table, queues_table, spans_table
-from simnet.fabric.faults import HostSlow, LinkFault, start_faults
-from simnet.fabric.fluid import FluidFabric
-from simnet.fabric.interface import Fabric
-from simnet.fabric.messages import TakeMessages
-from simnet.fabric.network import Network
-from simnet.fabric.packet.fabric import PacketFabric, compile_packet_kernels
-from simnet.fabric.warm_up import compile_kernels
+from simnet.experiment.simulation import Simulation, compile_for, simulate
+from simnet.experiment.tables import (
+    collectives_table,
+    connections_table,
+    faults_table,
+    ordered,
+    queues_table,
+    spans_table,
+    staleness_table,
+    workers_table,
+)
+from simnet.fabric.packet.fabric import PacketFabric
 from simnet.scenario import Override, Scenario, load_scenario
-from simnet.training.background import start_background
-from simnet.training.job import Job, start_job
-from simnet.training.records import CollectiveRow, IterationRow, SpanRow
+from simnet.training.records import SpanRow
 
-__all__ = [
-    "Simulation",
-    "compile_for",
-    "make_fabric",
-    "mean_iteration_time_s",
-    "result_of",
-    "run",
-    "run_scenario",
-    "simulate",
-]
+__all__ = ["result_of", "run", "run_scenario", "tables_of"]
 
 
 def run(
@@ -86,182 +71,57 @@ def run(
     return run_scenario(scenario)
 
 
-def compile_for(scenario: Scenario, say: Callable[[str], None]) -> None:
-    """Compile the kernels that a scenario needs, where they are not yet."""
-    compile_kernels(say)
-    if scenario.packet is not None:
-        compile_packet_kernels(say)
-
-
-def make_fabric(scenario: Scenario, env: simpy.Environment, network: Network, record: TakeMessages | None) -> Fabric:
-    """Return the fabric that a scenario asks for."""
-    common = (env, network, scenario.reduce_s_per_byte, scenario.engine, record)
-    if scenario.packet is None:
-        return FluidFabric(*common)
-    slow_hosts = {fault.host for fault in scenario.faults if isinstance(fault, HostSlow)}
-    return PacketFabric(*common, settings=scenario.packet, seed=scenario.run.seed, slow_hosts=slow_hosts)
-
-
-@dataclass(frozen=True, eq=False)
-class Simulation:
-    """A scenario that has been simulated, before anything is made of it.
-
-    Attributes
-    ----------
-    scenario : Scenario
-    fabric : Fabric
-    recorder : Recorder
-        With all rows.
-    jobs : list of Job
-    measurement : Measurement
-        Counters of the resources over the measured iterations.
-    load : LoadSamples or None
-        Where a timeline was wanted.
-    messages : MessageFile or None
-        Where messages were recorded.
-    """
-
-    scenario: Scenario
-    fabric: Fabric
-    recorder: Recorder
-    jobs: list[Job]
-    measurement: Measurement
-    load: LoadSamples | None
-    messages: MessageFile | None
-
-
-def simulate(scenario: Scenario) -> Simulation:
-    """Simulate a scenario that is loaded, with kernels that are compiled."""
-    env = simpy.Environment()
-    network = Network(scenario.topology, scenario.protocol, scenario.run.seed)
-    messages, writer = MessageFile.begin() if scenario.run.records_messages else (None, None)
-    record = writer.write if writer else None
-    fabric = make_fabric(scenario, env, network, record)
-    recorder = Recorder()
-    busy = frozenset(int(host) for nodes in scenario.nodes for host in network.compiled.host_of_node[nodes])
-    ends: list[simpy.Event] = []
-    slow = [fault for fault in scenario.faults if isinstance(fault, HostSlow)]
-    jobs = [
-        start_job(env, fabric, recorder, settings, scenario.run, nodes, busy, ends, slow)
-        for settings, nodes in zip(scenario.jobs, scenario.nodes, strict=True)
-    ]
-    if scenario.background is not None:
-        start_background(env, fabric, scenario.background, scenario.run.seed)
-    start_faults(env, fabric, [fault for fault in scenario.faults if isinstance(fault, (LinkFault, HostSlow))])
-    started = _Counters(fabric)
-    env.any_of([job.course.measured for job in jobs]).callbacks.append(lambda _: started.take())
-    done = env.all_of([job.course.done for job in jobs])
-    load = sample_load(env, fabric, done, _interval_s(scenario)) if scenario.run.records_timeline else None
-    try:
-        env.run(until=done)
-    except RuntimeError:
-        if done.triggered or env.peek() < math.inf:
-            raise
-        raise StalledError(f"nothing can move any more at {env.now:.9g} s: workers wait for each other") from None
-    measurement = started.until_now()
-    fabric.require_conservation()
-    fabric.close()
-    if writer is not None:
-        writer.close()
-    return Simulation(scenario, fabric, recorder, jobs, measurement, load, messages)
-
-
 def run_scenario(scenario: Scenario) -> Result:
     """Run a scenario that is loaded, with kernels that are compiled."""
-    began = time.perf_counter()
-    return result_of(simulate(scenario), began)
+    return result_of(simulate(scenario))
 
 
-def mean_iteration_time_s(simulation: Simulation, job: str) -> float:
-    """Return what an iteration of a job takes, as in the summary, without making any tables [s]."""
-    one = next(each for each in simulation.jobs if each.settings.name == job)
-    rows = [row for row in simulation.recorder.rows(IterationRow) if row.job == job]
-    times_s = [row.iteration_time_s for row in rows if row.iteration >= one.course.first[row.rank]]
-    if not times_s:
-        raise SimulationError(f"no worker of job {job} ended an iteration in the measured time")
-    return math.fsum(times_s) / len(times_s) + (one.supervisor.recovery_s() if one.supervisor is not None else 0.0)
-
-
-def result_of(simulation: Simulation, began: float) -> Result:
-    """Make the tables of what has been simulated.
-
-    Parameters
-    ----------
-    simulation : Simulation
-    began : float
-        When that began, by `time.perf_counter` [s].
-    """
-    scenario, fabric, recorder = simulation.scenario, simulation.fabric, simulation.recorder
-    jobs, load, measurement = simulation.jobs, simulation.load, simulation.measurement
-    tables = tables_of(scenario, jobs, recorder, fabric, measurement, lambda: time.perf_counter() - began)
-    about = {
-        "seed": scenario.run.seed,
-        "protocol": scenario.protocol.name,
-        "messages": fabric.counts.messages,
-        "messages_simulated": fabric.counts.simulated_messages,
-        "rate_solves": fabric.counts.solves,
-        "simulated_s": float(fabric.env.now),
-        "versions": _versions(),
-    }
-    if isinstance(fabric, PacketFabric):
-        tables["queues"], tables["connections"] = queues_table(fabric), connections_table(fabric)
-    if scenario.faults:
-        tables["faults"] = faults_table(scenario.faults)
-    if load is not None:
-        tables["spans"], tables["load"] = spans_table(recorder.rows(SpanRow), jobs), load.table(fabric.network)
+def result_of(simulation: Simulation) -> Result:
+    """Make the tables of what has been simulated."""
+    scenario, fabric = simulation.scenario, simulation.fabric
+    findings = findings_of(simulation)
     return Result(
-        **tables,
+        **{name: make() for name, make in tables_of(simulation, findings).items()},
         scenario=scenario.resolved,
-        about=about,
-        warnings=(*scenario.warnings, *_odd(simulation, tables)),
+        about={
+            "seed": scenario.run.seed,
+            "protocol": scenario.protocol.name,
+            "messages": fabric.counts.messages,
+            "messages_simulated": fabric.counts.simulated_messages,
+            "rate_solves": fabric.counts.solves,
+            "simulated_s": float(fabric.env.now),
+            "versions": _versions(),
+        },
+        warnings=findings.warnings,
         message_file=simulation.messages,
     )
 
 
-def _odd(simulation: Simulation, tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
-    """Yield what is to be looked at twice; of which job, where there are several."""
-    summary, iterations, links = tables["summary"], tables["iterations"], tables["links"]
-    exchanges = simulation.recorder.rows(CollectiveRow)
-    for place, job in enumerate(simulation.jobs):
-        name = job.settings.name
-        measured = iterations[(iterations["job"] == name) & (iterations["iteration"] >= 0)]
-        own = [row for row in exchanges if row.job == name]
-        look = Look(simulation.scenario, job, simulation.fabric, summary.iloc[place], measured, links, own)
-        said = f"{name}: " if len(simulation.jobs) > 1 else ""
-        yield from (f"{said}{warning}" for warning in sanity_warnings(look))
+def tables_of(simulation: Simulation, findings: Findings) -> dict[str, Callable[[], pd.DataFrame]]:
+    """Return how to make each table that a simulation has, those of several jobs one below the other."""
+    scenario, fabric, load = simulation.scenario, simulation.fabric, simulation.load
 
+    def of_each(make: Callable[[JobFindings], pd.DataFrame]) -> Callable[[], pd.DataFrame]:
+        return lambda: pd.concat([make(one) for one in findings.jobs], ignore_index=True)
 
-def _interval_s(scenario: Scenario) -> float:
-    """Return how far apart samples of the load are at first: some hundred in what the fastest job computes [s]."""
-    computing_s = [getattr(job.workload, "compute_time_s", 0.0) for job in scenario.jobs]
-    return min((seconds for seconds in computing_s if seconds > 0.0), default=_SAMPLED_S) / _SAMPLES
-
-
-_SAMPLED_S = 0.1
-"""What is sampled where nothing says how long an iteration takes [s]."""
-
-_SAMPLES = 200
-
-
-class _Counters:
-    """Counters of a fabric at an instant."""
-
-    def __init__(self, fabric: Fabric) -> None:
-        self._fabric = fabric
-        self.take()
-
-    def take(self) -> None:
-        """Remember the counters of now."""
-        self._at_s = self._fabric.env.now
-        self._carried, self._busy = self._fabric.carried_bytes(), self._fabric.busy_s()
-
-    def until_now(self) -> Measurement:
-        """Return what has come since."""
-        return Measurement(
-            self._fabric.carried_bytes() - self._carried,
-            self._fabric.busy_s() - self._busy,
-            self._fabric.env.now - self._at_s,
-        )
+    tables = {
+        "summary": of_each(lambda one: ordered("summary", {name: [value] for name, value in one.summary.items()})),
+        "iterations": of_each(lambda one: ordered("iterations", one.iterations)),
+        "workers": of_each(lambda one: workers_table(one.job, fabric, one.iterations)),
+        "collectives": of_each(lambda one: collectives_table(one.exchanges, one.job.course, fabric)),
+        "links": lambda: ordered("links", findings.links),
+    }
+    if any(job.settings.training.sync.waits_alone for job in simulation.jobs):
+        tables["staleness"] = of_each(lambda one: staleness_table(one.iterations))
+    if isinstance(fabric, PacketFabric):
+        tables["queues"] = lambda: queues_table(fabric)
+        tables["connections"] = lambda: connections_table(fabric)
+    if scenario.faults:
+        tables["faults"] = lambda: faults_table(scenario.faults)
+    if load is not None:
+        tables["spans"] = lambda: spans_table(simulation.recorder.rows(SpanRow), simulation.jobs)
+        tables["load"] = lambda: load.table(fabric.network)
+    return tables
 
 
 def _versions() -> dict[str, str]:

@@ -8,12 +8,13 @@ warnings but errors: see `simnet.experiment.summary`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from simnet.experiment.tables import Columns
 from simnet.fabric.bounds import Bound
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.interface import Fabric
@@ -46,11 +47,11 @@ class Look:
     scenario : Scenario
     job : Job
     fabric : Fabric
-    summary : Series
+    summary : mapping
         The row of the job.
-    iterations : DataFrame
+    iterations : columns
         Its measured iterations.
-    links : DataFrame
+    links : columns
         Of the run.
     exchanges : sequence of CollectiveRow
         Of the job.
@@ -59,9 +60,9 @@ class Look:
     scenario: Scenario
     job: Job
     fabric: Fabric
-    summary: pd.Series
-    iterations: pd.DataFrame
-    links: pd.DataFrame
+    summary: Mapping[str, Any]
+    iterations: Columns
+    links: Columns
     exchanges: Sequence[CollectiveRow]
 
     @property
@@ -117,15 +118,15 @@ def _idle_share(bound: Bound) -> float:
 
 def full_resource(look: Look) -> Iterator[str]:
     """Something else than a link of the network that is busy all the time."""
-    utilisation = look.links["utilisation"].to_numpy()
+    utilisation = look.links["utilisation"]
     kinds, names = look.links["kind"], look.links["resource"]
     inside = {*INSIDE_KINDS, "memory", "send stack", "receive stack", "core"}
-    full = [place for place in np.flatnonzero(utilisation > _FULL).tolist() if kinds.iloc[place] in inside]
+    full = [place for place in np.flatnonzero(utilisation > _FULL).tolist() if kinds[place] in inside]
     if full:
         fullest = max(full, key=lambda place: float(utilisation[place]))
         more = f", and {len(full) - 1} more like it" if len(full) > 1 else ""
         busy = f"{utilisation[fullest] * 100.0:.0f} %"
-        yield f"{names.iloc[fullest]} is busy {busy} of the time{more}: no link limits this run"
+        yield f"{names[fullest]} is busy {busy} of the time{more}: no link limits this run"
 
 
 def one_bucket(look: Look) -> Iterator[str]:
@@ -184,7 +185,7 @@ def not_steady(look: Look) -> Iterator[str]:
     """Measured iterations that still change, though nothing happens in them."""
     if look.varies:
         return
-    numbers, times_s = look.iterations["iteration"].to_numpy(), look.iterations["iteration_time_s"].to_numpy()
+    numbers, times_s = look.iterations["iteration"], look.iterations["iteration_time_s"]
     first_s, last_s = (float(times_s[numbers == number].mean()) for number in (numbers.min(), numbers.max()))
     if abs(first_s - last_s) > _STEADY * last_s:
         yield (
@@ -197,9 +198,9 @@ def few_iterations(look: Look) -> Iterator[str]:
     """Too few iterations for a percentile of times that differ much."""
     if look.job.settings.training.sync.name in ("local_sgd", "one_shot"):
         return
-    numbers = look.iterations["iteration"].to_numpy()
+    numbers = look.iterations["iteration"]
     times_s = np.zeros(int(numbers.max()) + 1)
-    np.maximum.at(times_s, numbers, look.iterations["iteration_time_s"].to_numpy())
+    np.maximum.at(times_s, numbers, look.iterations["iteration_time_s"])
     if 1 < len(times_s) < _FEW and times_s.std() > _SHOWS * times_s.mean() and not look.scenario.faults:
         yield (
             f"iteration_time_p95_s is of {len(times_s)} iterations that differ by "

@@ -1,113 +1,65 @@
-"""What came of a run: its tables, and the one row that says it of each job."""
+"""The one row that says what came of a job."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from simnet.engine.recorder import Recorder
 from simnet.errors import InvariantError, SimulationError
-from simnet.experiment.tables import (
-    PARTS,
-    Measurement,
-    collectives_table,
-    iteration_time,
-    iterations_table,
-    links_table,
-    ordered,
-    staleness_table,
-    workers_table,
-)
-from simnet.fabric.interface import Fabric
-from simnet.scenario import Scenario
+from simnet.experiment.columns import COLUMNS
+from simnet.experiment.simulation import Simulation
+from simnet.experiment.tables import PARTS, Columns, iteration_time
 from simnet.training.bound import bound_iteration_s, carrying_s
 from simnet.training.computing.compute import ratio
 from simnet.training.course import Course
 from simnet.training.job import Job
 from simnet.training.laws.convergence import communication_rounds, iterations_to_target
 from simnet.training.memory import largest_memory_use
-from simnet.training.records import CollectiveRow, IterationRow
+from simnet.training.records import CollectiveRow
 from simnet.training.settings import JobSettings
 from simnet.workload import DataflowWorkload
 
-__all__ = ["tables_of"]
+__all__ = ["summarise"]
 
 
-def tables_of(
-    scenario: Scenario,
-    jobs: Sequence[Job],
-    recorder: Recorder,
-    fabric: Fabric,
-    measurement: Measurement,
-    wall_time_s: Callable[[], float],
-) -> dict[str, pd.DataFrame]:
-    """Return the tables of a run, those of several jobs one below the other.
+def summarise(
+    simulation: Simulation,
+    job: Job,
+    iterations: Columns,
+    exchanges: Sequence[CollectiveRow],
+    bottleneck: str,
+) -> dict[str, Any]:
+    """Return the row of a job, by the columns of the table ``summary``.
 
     Parameters
     ----------
-    scenario : Scenario
-    jobs : sequence of Job
-    recorder : Recorder
-    fabric : Fabric
-    measurement : Measurement
-        Counters of the resources.
-    wall_time_s : callable
-        Returns how long the run has taken so far [s].
+    simulation : Simulation
+    job : Job
+    iterations : columns
+        Of the job, as of `simnet.experiment.tables.iteration_columns`.
+    exchanges : sequence of CollectiveRow
+        Of the job.
+    bottleneck : str
+        The resource that is used most.
 
     Raises
     ------
     InvariantError
-        It was faster than it can be, or a resource carried more than it can.
+        It was faster than it can be.
     SimulationError
         The measured time was over before an iteration was.
     """
-    name = jobs[0].settings.name if len(jobs) == 1 else "all"
-    links = links_table(name, fabric, measurement, [job.sent for job in jobs])
-    if links["utilisation"].max() > 1 + 1e-9:
-        raise InvariantError(f"{_bottleneck(links)} carried more than its capacity")
-    iterations, exchanges = recorder.rows(IterationRow), recorder.rows(CollectiveRow)
-    found: dict[str, list[pd.DataFrame]] = {
-        "summary": [],
-        "iterations": [],
-        "workers": [],
-        "collectives": [],
-        "staleness": [],
-    }
-    for job in jobs:
-        own = job.settings.name
-        times = iterations_table([row for row in iterations if row.job == own], job.course)
-        workers = workers_table(job, fabric, times)
-        played = [row for row in exchanges if row.job == own]
-        collectives = collectives_table(played, job.course, fabric)
-        carrying = carrying_s(job, fabric, played)
-        row = _summary(scenario, job, fabric, times, carrying, _bottleneck(links), wall_time_s())
-        for table, frame in zip(found, (row, times, workers, collectives, staleness_table(times)), strict=True):
-            found[table].append(frame)
-    if not any(job.settings.training.sync.waits_alone for job in jobs):
-        del found["staleness"]
-    tables = {table: pd.concat(frames, ignore_index=True) for table, frames in found.items()}
-    return {**tables, "links": links}
-
-
-def _summary(
-    scenario: Scenario,
-    job: Job,
-    fabric: Fabric,
-    iterations: pd.DataFrame,
-    carrying_time_s: float,
-    bottleneck: str,
-    wall_time_s: float,
-) -> pd.DataFrame:
-    """Return the one row of a job."""
+    scenario, fabric = simulation.scenario, simulation.fabric
     training, workload = job.settings.training, job.settings.workload
-    measured = iterations[iterations["iteration"] >= 0]
-    if measured.empty:
+    is_measured = iterations["iteration"] >= 0
+    measured = {name: values[is_measured] for name, values in iterations.items()}
+    if not is_measured.any():
         raise SimulationError(f"no worker of job {job.settings.name} ended an iteration in the measured time")
-    begun_first = iterations.groupby("rank")["start_s"].min()
     numbers = range(scenario.run.warmup, scenario.run.warmup + scenario.run.iterations)
     means = {name: float(measured[name].mean()) for name in PARTS}
     recovery_time_s = job.supervisor.recovery_s() if job.supervisor is not None else 0.0
@@ -123,7 +75,7 @@ def _summary(
         throughput = ratio(float(samples), duration_s)
     baseline = scenario.baseline_samples_per_s or job.fastest_samples_per_s(numbers)
     speedup = throughput / baseline if math.isfinite(baseline) else math.nan
-    begun_s = measured.loc[measured["iteration"] == 0, "start_s"].to_numpy()
+    begun_s = measured["start_s"][measured["iteration"] == 0]
     bound_s = means["compute_time_s"]
     if job.sent.lost_bytes == 0 and not fabric.network.was_rerouted and job.supervisor is None:
         # What is lost need not be waited for; and the bound holds for the usual paths and places.
@@ -133,7 +85,9 @@ def _summary(
     memory = largest_memory_use(job.settings)
     to_target = iterations_to_target(training.target_samples, job.settings.samples_per_iteration)
     step_s = ratio(job.settings.samples_per_iteration, throughput)
-    startup_s = float(begun_first.max()) - job.settings.start_s
+    begun_first = np.full(training.workers, math.inf)
+    np.minimum.at(begun_first, iterations["rank"], iterations["start_s"])
+    startup_s = float(begun_first[np.isfinite(begun_first)].max()) - job.settings.start_s
     row = {
         "scenario": scenario.name,
         "job": job.settings.name,
@@ -175,12 +129,15 @@ def _summary(
         "memory_bytes_per_worker": memory.total_bytes if memory is not None else math.nan,
         "bound_iteration_time_s": bound_s,
         "bound_ratio": ratio(iteration_time_s, bound_s) if bound_s > 0.0 else math.nan,
-        "carrying_time_s": carrying_time_s,
+        "carrying_time_s": carrying_s(job, fabric, exchanges),
         "bottleneck": bottleneck,
         "messages": fabric.counts.messages,
-        "wall_time_s": wall_time_s,
+        "wall_time_s": time.perf_counter() - simulation.began_s,
     }
-    return ordered("summary", pd.DataFrame([row]))
+    return {column.name: _TYPES[column.dtype](row[column.name]) for column in COLUMNS["summary"]}
+
+
+_TYPES: Mapping[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": float}
 
 
 def _per_iteration(of_workers: NDArray[np.float64], course: Course) -> float:
@@ -197,14 +154,3 @@ def describe_parallelism(settings: JobSettings) -> str:
         return f"data {grid.data}, devices {grid.pipeline}"
     parts = [(what, getattr(grid, what)) for what in ("data", "pipeline", "tensor", "shared_memory")]
     return ", ".join(f"{what} {number}" for what, number in parts if number > 1 or what == "data")
-
-
-def _bottleneck(links: pd.DataFrame) -> str:
-    """Return the resource that is used most, the first of those that are used alike; none where nothing is used.
-
-    Not the one with a flow for the longest time: the memory of a host has one whenever any of its links has.
-    """
-    used = links["utilisation"].to_numpy()
-    if used.max() <= 0:
-        return ""
-    return str(links["resource"].iloc[int(np.argmax(used >= used.max() * (1 - 1e-6)))])

@@ -87,9 +87,9 @@ _ARRAYS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def columns_of(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> dict[str, NDArray[Any]]:
+def columns_of(rows: Sequence[NamedTuple], names: Sequence[str]) -> dict[str, NDArray[Any]]:
     """Return rows as columns, one array each."""
-    return {name: np.array([row[place] for row in rows]) for place, name in enumerate(names)}
+    return {name: np.array([getattr(row, name) for row in rows]) for name in names}
 
 
 def iteration_columns(rows: Sequence[IterationRow], course: Course) -> dict[str, NDArray[Any]]:

@@ -18,7 +18,8 @@ from simnet.experiment.explain.explanation import GROUPS, Explanation, group_of,
 from simnet.experiment.explain.ideal import Piece, Replays
 from simnet.experiment.explain.path import Stretch, Window, choose_window, critical_path
 from simnet.experiment.explain.sensitivity import sensitivity_table
-from simnet.experiment.run import Simulation, compile_for, mean_iteration_time_s, simulate
+from simnet.experiment.findings import mean_iteration_time_s
+from simnet.experiment.simulation import Simulation, compile_for, simulate
 from simnet.experiment.tables import ordered
 from simnet.scenario import Override, Scenario, load_scenario
 from simnet.training.job import Job

@@ -17,7 +17,7 @@ import simpy
 from numpy.typing import NDArray
 
 from simnet.experiment.explain.classes import classes_of_resources, faster
-from simnet.experiment.run import make_fabric
+from simnet.experiment.simulation import make_fabric
 from simnet.fabric.faults import HostSlow, LinkFault, NetworkFault, start_faults
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.interface import Fabric

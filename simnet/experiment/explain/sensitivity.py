@@ -13,7 +13,8 @@ import pandas as pd
 from simnet.errors import InputError, SimnetError, SimulationError
 from simnet.experiment.explain.classes import MEMORY, classes_of_links, faster
 from simnet.experiment.explain.ideal import without_stack
-from simnet.experiment.run import mean_iteration_time_s, simulate
+from simnet.experiment.findings import mean_iteration_time_s
+from simnet.experiment.simulation import simulate
 from simnet.experiment.tables import ordered
 from simnet.fabric.faults import HostSlow
 from simnet.protocols import PROTOCOLS, mismatch, resolve

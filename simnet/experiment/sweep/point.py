@@ -15,8 +15,9 @@ import pandas as pd
 
 import simnet
 from simnet.errors import InputError, SimnetError
-from simnet.experiment.result import Result
-from simnet.experiment.run import run_scenario
+from simnet.experiment.findings import findings_of
+from simnet.experiment.run import tables_of
+from simnet.experiment.simulation import simulate
 from simnet.scenario.document import Document
 from simnet.scenario.load import load_document
 from simnet.scenario.locate import find_file
@@ -115,20 +116,15 @@ def run_tasks(tasks: Sequence[Task]) -> list[Outcome]:
 def _run(task: Task) -> Outcome:
     began = time.perf_counter()
     try:
-        result = run_scenario(load_document(task.scenario, task.folder, task.name, task.overrides))
+        simulation = simulate(load_document(task.scenario, task.folder, task.name, task.overrides))
+        findings = findings_of(simulation)
     except SimnetError as error:
         said = "\n".join(map(str, error.problems)) if isinstance(error, InputError) else str(error)
         return Outcome(task.key, error=said, wall_s=time.perf_counter() - began)
-    rows = tuple({str(name): value for name, value in row.items()} for row in result.summary.to_dict(orient="records"))
-    wall_s = time.perf_counter() - began
-    return Outcome(task.key, rows, "", wall_s, result.warnings, dict(_kept(result, task.keep)))
-
-
-def _kept(result: Result, keep: Sequence[str]) -> Iterator[tuple[str, pd.DataFrame]]:
-    for name in keep:
-        table = getattr(result, name)
-        if table is not None:
-            yield name, table
+    tables = tables_of(simulation, findings)
+    kept = {name: tables[name]() for name in task.keep if name in tables}
+    rows = tuple(one.summary for one in findings.jobs)
+    return Outcome(task.key, rows, "", time.perf_counter() - began, findings.warnings, kept)
 
 
 def _named_files(data: Any) -> Iterator[tuple[str, str]]:
