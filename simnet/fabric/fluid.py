@@ -70,6 +70,7 @@ class FluidFabric:
         self._placements = Placements(network, self._foresight.forget, behaves=behaves)
         self.conditions = Conditions(network, self._playing, self._placements)
         self._begun = 0
+        self._bounds: dict[Placement, Bound] = {}
 
     @property
     def _tables(self) -> Tables:
@@ -195,7 +196,9 @@ class FluidFabric:
 
     def bound(self, placement: Placement) -> Bound:
         """Return lower bounds on the time of a play; see `simnet.fabric.bounds`."""
-        return bound(placement, self.network.capacity, self._tables.costs)
+        if placement not in self._bounds:
+            self._bounds[placement] = bound(placement, self.network.capacity, self._tables.costs)
+        return self._bounds[placement]
 
     def cut_together_s(self, placements: Sequence[Placement], senders: int | None = None) -> float:
         """Return for how long the busiest resource or core works for several plays; see `simnet.fabric.bounds` [s]."""

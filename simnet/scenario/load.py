@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -206,7 +207,7 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
         run=run,
         engine=EngineSettings(**dict(spec.engine)),
         baseline_samples_per_s=spec.baseline.samples_per_s if spec.baseline is not None else None,
-        resolved=_resolved(spec, protocol, [job.settings for job in placed], folder),
+        resolve=partial(_resolved, spec, protocol, [job.settings for job in placed], folder),
         notes=tuple(dict.fromkeys(note for job in placed for note in job.notes)),
     )
 

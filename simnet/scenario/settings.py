@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,8 +51,8 @@ class Scenario:
     engine : EngineSettings
     baseline_samples_per_s : float or None
         Throughput that counts as speedup 1 [samples/s]; None: one worker without communication.
-    resolved : dict
-        The scenario as plain data with every default; loading it again gives the same scenario.
+    resolve : callable
+        Returns the scenario as plain data with every default; see `resolved`.
     notes : tuple of str
         What is odd about its jobs, in words.
     """
@@ -69,8 +71,13 @@ class Scenario:
     run: RunSettings
     engine: EngineSettings
     baseline_samples_per_s: float | None
-    resolved: dict[str, Any]
+    resolve: Callable[[], dict[str, Any]]
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def resolved(self) -> dict[str, Any]:
+        """The scenario as plain data with every default; loading it again gives the same scenario."""
+        return self.resolve()
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import Field, GetJsonSchemaHandler, create_model, model_serializer, model_validator
@@ -206,7 +208,21 @@ def generate(generator: str, options: Section, name: str) -> Topology:
     if pieces > MOST_PIECES:
         message = f"{generator} would have about {pieces:,.0f} nodes and cables"
         raise InputError(Problem(message, f"at most {MOST_PIECES:,} are possible"))
-    return function(**arguments, name=name)
+    return _made(generator, _Arguments(repr(arguments), arguments), name)
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    """Arguments of a generator; the same where they read the same."""
+
+    text: str
+    values: dict[str, Any] = field(compare=False)
+
+
+@lru_cache(maxsize=8)
+def _made(generator: str, arguments: _Arguments, name: str) -> Topology:
+    """Return what a generator makes; points of a sweep have it in common."""
+    return GENERATORS[generator](**arguments.values, name=name)
 
 
 def _pieces(generator: str, arguments: Mapping[str, Any]) -> float:
