@@ -1,4 +1,4 @@
-"""Plays whose times are foreseen by a recurrence, and what is known of them while their time passes.
+"""Plays whose times are foreseen, by a recurrence or from memory, and what is known of them while their time passes.
 
 A foreseen play takes no rows of the event kernel. When its last rank has joined, all its times are worked out; they
 come true as time passes, unless something comes that shares what it uses: then it is played again, up to that instant,
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from simnet.fabric.connections import Beginning
 from simnet.fabric.kernels.tables import Tables
+from simnet.fabric.memory import Memory, is_usual
 from simnet.fabric.placement import Placement
 from simnet.fabric.recurrence import Outcome, Recurrence, evaluate, recurrence_of
 from simnet.fabric.settings import EngineSettings
@@ -34,7 +35,8 @@ class Foreseen:
     Attributes
     ----------
     play : Play
-    recurrence : Recurrence
+    recurrence : Recurrence or None
+        None where it is foreseen from memory.
     begun : when it was submitted, on the fabric's clock [s]
     first : what is done about connections before the first firing
     gate_s : when each rank joined, after the submission, NaN before it has, shape (ranks,) [s]
@@ -44,7 +46,7 @@ class Foreseen:
     """
 
     play: Play
-    recurrence: Recurrence
+    recurrence: Recurrence | None
     begun: float
     first: Beginning
     gate_s: NDArray[np.float64]
@@ -110,6 +112,8 @@ class Foresight:
     Attributes
     ----------
     plays : list of Foreseen
+    memory : Memory
+        Of plays that are not foreseen by a recurrence.
     messages : messages of foreseen plays that are over
     simulated_messages : those of them whose times were worked out one by one
     """
@@ -118,6 +122,7 @@ class Foresight:
         self.plays: list[Foreseen] = []
         self.messages = 0
         self.simulated_messages = 0
+        self.memory = Memory()
         self._engine = engine
         self._recurrences: dict[Placement, Recurrence | None] = {}
         self._outcomes: dict[Placement, Outcome | None] = {}
@@ -136,16 +141,29 @@ class Foresight:
             Whether all ranks join at once; otherwise none may be complete before the last has joined.
         """
         placement = play.placement
-        if not self._engine.recurrence or not (gates_open or placement.schedule.joint):
-            return False
-        if placement not in self._recurrences:
-            self._recurrences[placement] = recurrence_of(placement, tables.resources["capacity"], tables.costs)
-        recurrence = self._recurrences[placement]
-        if recurrence is None:
+        recurrence = self._recurrence(placement, tables) if gates_open or placement.schedule.joint else None
+        known = self._engine.memory and self.memory.recall(placement) is not None and is_usual(first)
+        if recurrence is None and not known:
             return False
         gate_s = np.full(placement.schedule.ranks, math.nan)
         self.plays.append(Foreseen(play, recurrence, play.begun, first, gate_s))
         return True
+
+    def _recurrence(self, placement: Placement, tables: Tables) -> Recurrence | None:
+        if not self._engine.recurrence:
+            return None
+        if placement not in self._recurrences:
+            self._recurrences[placement] = recurrence_of(placement, tables.resources["capacity"], tables.costs)
+        return self._recurrences[placement]
+
+    def watch(self, play: Play, first: Beginning, tables: Tables) -> None:
+        """Have an eye on a play that shares nothing, could not be foreseen, and may come again."""
+        if self._engine.memory:
+            self.memory.watch(play, first, tables)
+
+    def unsure(self) -> list[Foreseen]:
+        """Return the plays from memory that not all ranks have joined: they join at once, or are to be played."""
+        return [one for one in self.plays if one.recurrence is None and one.outcome is None]
 
     def find(self, play: Play) -> Foreseen | None:
         """Return what is foreseen of a play; None where it is not."""
@@ -156,13 +174,16 @@ class Foresight:
         return [
             foreseen
             for foreseen in self.plays
-            if np.isin(resources, foreseen.recurrence.resources).any()
-            or np.isin(nodes, foreseen.recurrence.nodes).any()
+            if np.isin(resources, foreseen.play.placement.used_resources).any()
+            or np.isin(nodes, foreseen.play.placement.used_nodes).any()
         ]
 
     def work_out(self, foreseen: Foreseen) -> bool:
         """Work out the times of a play that all ranks have joined; tell whether that can be done."""
         placement = foreseen.play.placement
+        if foreseen.recurrence is None:
+            foreseen.outcome = None if foreseen.gate_s.any() else self.memory.recall(placement)
+            return foreseen.outcome is not None
         # The same play comes again and again: from all ranks at once, over connections that are open.
         usual = not foreseen.first.setup_s.any() and not foreseen.gate_s.any()
         if usual and placement in self._outcomes:
@@ -210,9 +231,9 @@ class Foresight:
         assert outcome is not None
         taken = placement.resource_bytes
         tables.resources["carried"][list(taken)] += list(taken.values())
-        tables.resources["busy"][foreseen.recurrence.resources] += outcome.busy_s
-        tables.devices["busy"][placement.nodes] += outcome.transfer_s
-        sent = float(placement.schedule.operation_bytes().sum())
+        tables.resources["busy"][placement.used_resources] += outcome.busy_s
+        np.add.at(tables.devices["busy"], placement.nodes, outcome.transfer_s)
+        sent = float(placement.schedule.flow_bytes().sum())
         clock["sent_bytes"] += sent
         clock["delivered_bytes"] += sent
         self.messages += placement.schedule.messages()
@@ -223,8 +244,10 @@ class Foresight:
         """Forget what is kept of earlier plays of a placement."""
         self._recurrences.pop(placement, None)
         self._outcomes.pop(placement, None)
+        self.memory.forget(placement)
 
     def forget_capacities(self) -> None:
         """Work everything out anew: what is alone on its resources with one capacity may not be with another."""
         self._recurrences.clear()
         self._outcomes.clear()
+        self.memory.forget_all()

@@ -84,6 +84,8 @@ class Playing:
         first = self._connections.begin(play.placement, self.env.now)
         alone = self.events.leaves_alone(play.placement)
         if not alone or not self.foresight.take(play, self.events.tables, first, gates_open=gates_open):
+            if alone:
+                self.foresight.watch(play, first, self.events.tables)
             self.events.begin(play, first)
 
     def open(self, play: Play, ranks: NDArray[np.int64]) -> None:
@@ -93,6 +95,8 @@ class Playing:
             if foreseen.join(ranks, self.events.now) and not self.foresight.work_out(foreseen):
                 self.play_events(play)
             return
+        if self.events.now > play.begun:
+            self.foresight.memory.turn_away(play)
         self.events.open(play, ranks)
 
     def watch(self, play: Play, rank: int) -> None:
@@ -113,6 +117,7 @@ class Playing:
         self._report()
         if not self.has(play):
             return
+        self.foresight.memory.turn_away(play)
         self.events.cancel(play)
         self._connections.end(play.placement, self.env.now)
         self.wake_now()
@@ -129,6 +134,7 @@ class Playing:
 
     def play_events_of(self, resources: NDArray[np.int64], nodes: NDArray[np.int64]) -> None:
         """Have the kernel take over what is foreseen and uses one of these resources or nodes."""
+        self.foresight.memory.disturb(resources, nodes)
         for foreseen in self.foresight.using(resources, nodes):
             self.play_events(foreseen.play)
 
@@ -148,6 +154,8 @@ class Playing:
         self._advance(self.events.now)
         self._report()
         self.foresight.plays.remove(foreseen)
+        if foreseen.recurrence is None and foreseen.outcome is not None:
+            self.foresight.memory.hand_over(play.placement)
         self.events.replay(play, foreseen.first, foreseen.joined(), foreseen.watched)
         self._report()
 
@@ -179,6 +187,8 @@ class Playing:
         if not self.is_active:
             return
         self.catch_up()
+        for foreseen in self.foresight.unsure():
+            self.play_events(foreseen.play)
         horizon = self.env.peek()
         until = math.inf if horizon == math.inf else self.clock.before(horizon)
         foreseen_at = self.foresight.next_completion()
@@ -245,4 +255,5 @@ class Playing:
         if foreseen is not None:
             self.foresight.close(foreseen, self.events.tables)
             return
+        self.foresight.memory.remember(play, self.events.tables)
         self.events.end(play)

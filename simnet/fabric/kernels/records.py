@@ -194,7 +194,7 @@ SERVER = record(  # first in, first out: message overheads, and streams of calcu
     slowed=FLOAT,  # by what share of it an overhead takes longer
 )
 
-DEVICE = record(active=INT, busy=FLOAT, busy_since=FLOAT)  # transfers under way, and time with at least one
+DEVICE = record(active=INT, busy=FLOAT, busy_since=FLOAT)  # transfers under way, and time with at least one up to then
 
 COST = record(
     send=FLOAT,  # per message

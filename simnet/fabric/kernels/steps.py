@@ -388,3 +388,4 @@ def leave_device(tables: Tables, device: int) -> None:
     record.active -= 1
     if record.active == 0:
         record.busy += tables.clock[0].now - record.busy_since
+        record.busy_since = tables.clock[0].now

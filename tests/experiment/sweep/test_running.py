@@ -258,6 +258,30 @@ def test_killed_at_random_moments_it_ends_as_if_nothing_had_been(tmp_path):
     pd.testing.assert_frame_equal(whole, killed, check_exact=True)
 
 
+@pytest.mark.slow
+def test_a_worker_of_a_dask_cluster_is_killed_and_nothing_is_lost(tmp_path):
+    """Two processes, one killed half way: the same table as in this process."""
+    distributed = pytest.importorskip("distributed")
+    sweep = sweep_of(grid={"training.workers": [1, 2, 3, 4], "training.overlap": [True, False], "run.seed": [0, 1, 2]})
+    run_sweep(sweep, Store(tmp_path / "here"))
+    store = Store(tmp_path / "cluster")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        processes = sorted(client.run(os.getpid).values())
+
+        def tell(progress: Progress) -> None:
+            if progress.done >= 8 and len(processes) == 2:
+                os.kill(processes.pop(), signal.SIGKILL)
+
+        end = run_sweep(sweep, store, executor=client.get_executor(), processes=2, tell=tell)
+    assert len(processes) == 1
+    assert (end.done, end.failed) == (24, 0)
+    whole, cluster_made = (timeless(write_sweep(sweep, one)) for one in (Store(tmp_path / "here"), store))
+    pd.testing.assert_frame_equal(whole, cluster_made, check_exact=True)
+
+
 def _die_at(tasks: Any) -> list[Outcome]:
     """Run points in a process that is killed by one of them."""
     if any("overlap" in str(override.path) and override.document.data is False for override in tasks[0].overrides):
