@@ -39,7 +39,7 @@ from simnet.protocols.transports import (
 __all__ = ["Wire", "WireEvent"]
 
 _FAR = 1 << 62
-_PACKETS, _CONNECTIONS, _MESSAGES, _STEPS = 1 << 14, 1 << 8, 1 << 10, 1 << 12
+_PACKETS, _CONNECTIONS, _MESSAGES, _STEPS, _CELLS = 1 << 14, 1 << 8, 1 << 10, 1 << 12, 1 << 14
 _SPLIT_FROM = 64 * 1024
 """NCCL cuts what it sends over several sockets in parts of at least so many bytes (net_socket.cc, MIN_CHUNKSIZE)."""
 
@@ -104,7 +104,7 @@ class Wire:
         self._network = network
         self._transport = network.protocol.transport
         self._rules_class = (own_rules or {}).get(self._transport.reliability) or RULES[self._transport.reliability]
-        rows = {"packets": _PACKETS, "connections": _CONNECTIONS, "messages": _MESSAGES, "steps": _STEPS}
+        rows = {"packets": _PACKETS, "connections": _CONNECTIONS, "messages": _MESSAGES, "steps": _STEPS, "cells": _CELLS}
         self.ports, tables = lay_out(network, settings, seed, slow_hosts, **rows)
         self._line_rate: NDArray[np.int64] = tables.ports["bytes_per_s"].copy()
         self._loss: NDArray[np.float64] = tables.ports["loss"].copy()
