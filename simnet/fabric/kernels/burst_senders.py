@@ -11,11 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from simnet.fabric.kernels.compiled import called, inlined
+from simnet.fabric.kernels.draws import draw
 from simnet.fabric.kernels.tables import Tables
 
 __all__ = ["begin_to_send", "expire", "may_send", "send", "take_in"]
 
 _LEAST_WINDOW = 2.0  # packets, after a loss
+_JITTER = 0.01  # packet times, by which an answer is late at most; see `simnet.fabric.packet.kernels.ports`
 
 
 @called
@@ -35,7 +37,6 @@ def begin_to_send(tables: Tables, number: int, row: int, begins_at: float) -> No
     sender.cuts_from = sender.unsent
     sender.window_before = sender.most = sender.stands_still = 0.0
     sender.has_timed_out = sender.has_probed = sender.is_probe = sender.is_probing = False
-    sender.hears_at = -np.inf
 
 
 @inlined
@@ -130,8 +131,8 @@ def take_in(
         sender.timer_at = np.inf
     else:
         _arm(tables, number, now)
-    sender.hears_at = now
-    sender.next_at = max(sender.next_at, now)
+    jitter = _JITTER * draw(tables.operations, sender.operation)
+    sender.next_at = max(sender.next_at, now + jitter * tables.operations[sender.operation].packet_time)
 
 
 @called

@@ -181,14 +181,11 @@ def _line_up(tables: Tables, senders: int, now: float, until: float, back_s: flo
     """Let senders notice that time has passed; return the first of those that send a packet now, in order.
 
     Who keeps the same pace sends at the same instant in each packet time, so that the place that the link frees goes to
-    the same sender until its window is over (S. Floyd and V. Jacobson, "On traffic phase effects", 1992). What an
-    acknowledgement lets out comes with the place that its packet has left, before what others send at that instant;
-    among these it is drawn who comes first.
+    the same sender until its window is over (S. Floyd and V. Jacobson, "On traffic phase effects", 1992). What
+    acknowledgements let out would all come at the same instant of a packet time; but hosts take a little longer, or less.
     """
     first = _END
-    offset = int(draw(tables.operations, tables.senders[0].operation) * senders)
-    for step in range(senders):
-        number = (step + offset) % senders
+    for number in range(senders):
         sender = tables.senders[number]
         if sender.missing == 0:
             continue
@@ -215,9 +212,8 @@ def _line_up(tables: Tables, senders: int, now: float, until: float, back_s: flo
 @inlined
 def _comes_first(tables: Tables, number: int, other: int, now: float, pace: float) -> bool:
     """Tell whether a sender is to send before another."""
-    sender, second = tables.senders[number], tables.senders[other]
-    later = (max(second.next_at, now) - max(sender.next_at, now)) / pace
-    return later > _SAME or (later > -_SAME and sender.hears_at >= now > second.hears_at)
+    later = max(tables.senders[other].next_at, now) - max(tables.senders[number].next_at, now)
+    return later > _SAME * pace
 
 
 @called

@@ -249,7 +249,6 @@ SENDER = record(  # while first windows overflow a queue; see simnet.fabric.kern
     arrived_since=INT,
     sent_since=INT,
     next_at=FLOAT,  # when its host can send the next one
-    hears_at=FLOAT,  # when the last acknowledgement came
     timeout=FLOAT,
     timer_at=FLOAT,
     is_probe=BOOL,  # it is not a timeout that the timer is for

@@ -85,7 +85,7 @@ class Wire:
     network : Network
     settings : PacketSettings
     seed : int
-        Of losses and marks.
+        Of losses, marks and how much later than others hosts answer.
     own_controls, own_rules : mapping
         Congestion controls and rules of transports that do not come with simnet, by name.
     slow_hosts : collection of int
@@ -109,7 +109,7 @@ class Wire:
         self._line_rate: NDArray[np.int64] = tables.ports["bytes_per_s"].copy()
         self._loss: NDArray[np.float64] = tables.ports["loss"].copy()
         self._down: set[int] = set()
-        self.connections = Connections(network, settings, self.ports, tables, own_controls or {})
+        self.connections = Connections(network, settings, self.ports, tables, own_controls or {}, seed)
         self._rules: dict[int, Rules] = {}
         self._parts: dict[int, _Part] = {}
         # Of messages that are cut into parts: parts that have not left, and not arrived, and what these lack.

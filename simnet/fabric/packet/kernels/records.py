@@ -194,6 +194,7 @@ CONNECTION = record(
     acknowledgement_bytes=INT,
     may_be_marked=BOOL,
     delay=INT,  # from the last link to whoever receives [ps]
+    random=INT,  # state of the generator of random numbers
     rules=INT,  # what is done about loss
     is_lossless=BOOL,  # links hold packets back rather than lose them
     control=INT,  # what is done about congestion
