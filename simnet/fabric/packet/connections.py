@@ -173,6 +173,7 @@ class Connections:
             "most_timeout": _ps(transport.maximum_timeout_s),
             "few": int(transport.few_packets),
             "few_timeout": _ps(transport.few_packets_timeout_s),
+            "retries": int(min(transport.retries, _FAR)),
             "probes": transport.tail_loss_probe,
             "reorder": int(transport.reorder_packets) if transport.reliability == "selective_repeat" else 0,
             "restarts": transport.slow_start_after_idle,
