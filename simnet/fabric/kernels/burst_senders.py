@@ -105,6 +105,7 @@ def take_in(
     """
     sender, transport = tables.senders[number], tables.transports[0]
     lost = gap + gap_new
+    has_waited = not may_send(tables, number)
     sender.in_flight -= packets + lost
     sender.missing -= packets
     sender.again += gap
@@ -131,8 +132,9 @@ def take_in(
         sender.timer_at = np.inf
     else:
         _arm(tables, number, now)
-    jitter = _JITTER * draw(tables.operations, sender.operation)
-    sender.next_at = max(sender.next_at, now + jitter * tables.operations[sender.operation].packet_time)
+    if has_waited:
+        jitter = _JITTER * draw(tables.operations, sender.operation)
+        sender.next_at = max(sender.next_at, now + jitter * tables.operations[sender.operation].packet_time)
 
 
 @called
