@@ -17,6 +17,7 @@ from simnet.fabric.kernels.tables import Tables
 __all__ = ["begin_to_send", "expire", "may_send", "send", "take_in"]
 
 _LEAST_WINDOW = 2.0  # packets, after a loss
+_SMOOTHING = 1 / 8  # of round trips (RFC 6298, section 2)
 _JITTER = 0.01  # packet times, by which an answer is late at most; see `simnet.fabric.packet.kernels.ports`
 
 
@@ -30,7 +31,8 @@ def begin_to_send(tables: Tables, number: int, row: int, begins_at: float) -> No
     sender.missing = sender.unsent
     sender.window = transport.first_window
     sender.threshold = np.inf
-    sender.timeout = transport.first_timeout
+    sender.smoothed = operation.round_trip
+    sender.timeout = operation.round_trip + transport.first_timeout
     sender.timer_at = np.inf
     sender.in_flight = sender.again = sender.again_new = sender.gap = sender.gap_new = 0
     sender.repairing = sender.repairs = sender.arrived_since = sender.sent_since = 0
@@ -52,6 +54,7 @@ def send(tables: Tables, number: int, place: int, now: float) -> None:
     """Send a packet, which may be lost: what it tells when it gets through stands in a row of `transit`."""
     sender, packet = tables.senders[number], tables.transit[place]
     packet.sender = number
+    packet.sent_at = now
     packet.is_again = sender.again + sender.again_new > 0 and not sender.is_probing
     packet.repair = -1
     sender.is_probing = False
@@ -80,6 +83,7 @@ def take_in(
     now: float,
     packets: int,
     old: int,
+    echo: float,
     gap: int,
     gap_new: int,
     progress: bool,
@@ -97,6 +101,8 @@ def take_in(
         That have arrived, without those known before.
     old : int
         Of these, such as were sent before the loss that is being made good was known.
+    echo : float
+        When the first of them was sent.
     gap, gap_new : int
         Packets that are known to be lost now, sent before and after that.
     progress : bool
@@ -110,9 +116,11 @@ def take_in(
     sender.missing -= packets
     sender.again += gap
     sender.again_new += gap_new
+    # Linux adds its floor to the round trip (tcp_set_rto); the deviation is less than that.
+    sender.smoothed += _SMOOTHING * (now - echo - sender.smoothed)
+    sender.timeout = sender.smoothed + transport.timeout
     if progress:
         sender.has_probed = False
-        sender.timeout = transport.first_timeout
     sender.repairing = max(sender.repairing - old, 0)
     if sender.repairing == 0:
         sender.has_timed_out = False
@@ -141,11 +149,11 @@ def take_in(
 def expire(tables: Tables, number: int) -> None:
     """Nothing was heard for too long: probe the tail, or take all that is on its way to be lost."""
     sender, transport = tables.senders[number], tables.transports[0]
-    operation, now = tables.operations[sender.operation], sender.timer_at
+    now = sender.timer_at
     if sender.is_probe:
         sender.is_probe = False
         sender.has_probed = True
-        sender.stands_still += 2.0 * operation.round_trip + transport.probe
+        sender.stands_still += 2.0 * sender.smoothed + transport.probe
         if sender.in_flight > 0 and sender.again + sender.again_new == 0:
             sender.in_flight -= 1
             sender.again += 1
@@ -155,7 +163,7 @@ def expire(tables: Tables, number: int) -> None:
             elif sender.gap > 0:
                 sender.gap -= 1
     else:
-        sender.stands_still += sender.timeout + operation.round_trip
+        sender.stands_still += sender.timeout
         tables.clock[0].timeouts += 1
         sender.again += sender.in_flight
         sender.in_flight = sender.gap = sender.gap_new = 0
@@ -227,7 +235,7 @@ def _arm(tables: Tables, number: int, now: float) -> None:
     wait = sender.timeout
     sender.is_probe = False
     if _may_probe(tables, number):
-        probe = 2.0 * tables.operations[sender.operation].round_trip + transport.probe
+        probe = 2.0 * sender.smoothed + transport.probe
         if sender.in_flight == 1:
             probe += transport.acknowledge_delay
         if probe < wait:

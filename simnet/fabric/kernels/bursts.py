@@ -132,6 +132,7 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
                     told.back_at,
                     told.packets,
                     told.old,
+                    told.echo,
                     told.gap,
                     told.gap_new,
                     told.progress,
@@ -195,7 +196,7 @@ def _line_up(tables: Tables, senders: int, now: float, until: float, back_s: flo
             acknowledge_late(tables, number, back_s)
         if sender.back_at < until:
             back_at, sender.back_at = sender.back_at, np.inf
-            take_in(tables, number, back_at, 1, sender.back_old, 0, 0, True, sender.back_marked)
+            take_in(tables, number, back_at, 1, sender.back_old, sender.back_echo, 0, 0, True, sender.back_marked)
         if sender.next_at >= until or not may_send(tables, number):
             continue
         before, following = _END, first

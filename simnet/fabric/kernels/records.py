@@ -249,6 +249,7 @@ SENDER = record(  # while first windows overflow a queue; see simnet.fabric.kern
     arrived_since=INT,
     sent_since=INT,
     next_at=FLOAT,  # when its host can send the next one
+    smoothed=FLOAT,  # round trip
     timeout=FLOAT,
     timer_at=FLOAT,
     is_probe=BOOL,  # it is not a timeout that the timer is for
@@ -262,16 +263,19 @@ SENDER = record(  # while first windows overflow a queue; see simnet.fabric.kern
     quick=INT,  # that are acknowledged at once all the same
     waiting=INT,  # not acknowledged yet,
     waiting_old=INT,  # and of these sent before the loss was known
+    echo=FLOAT,  # when the first of them was sent
     is_marked=BOOL,
     arrived_at=FLOAT,
     late_at=FLOAT,  # when they are acknowledged if nothing follows,
     back_at=FLOAT,  # and when that is heard
     back_old=INT,
+    back_echo=FLOAT,
     back_marked=BOOL,
 )
 
 PACKET = record(  # in a queue that overflows, or behind it
     sender=INT,
+    sent_at=FLOAT,
     is_again=BOOL,  # it was lost before, and others that were sent later were not
     repair=INT,  # number of the loss that was being made good when it was first sent, beyond that; -1: none
     gap=INT,  # packets of the same sender, old and new, that were lost since the one before it
@@ -281,6 +285,7 @@ PACKET = record(  # in a queue that overflows, or behind it
     back_at=FLOAT,
     packets=INT,
     old=INT,
+    echo=FLOAT,
     progress=BOOL,
 )
 
