@@ -6,7 +6,7 @@ import math
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -137,7 +137,19 @@ def run_scenario(scenario: Scenario) -> Result:
         tables["faults"] = faults_table(scenario.faults)
     if load is not None:
         tables["spans"], tables["load"] = spans_table(recorder.rows(SpanRow), jobs), load.table(network)
-    return Result(**tables, scenario=scenario.resolved, about=about, warnings=scenario.warnings, message_file=messages)
+    warnings = (*scenario.warnings, *_overflows(scenario, fabric))
+    return Result(**tables, scenario=scenario.resolved, about=about, warnings=warnings, message_file=messages)
+
+
+def _overflows(scenario: Scenario, fabric: FluidFabric) -> Iterator[str]:
+    """Yield in words where the flow level is known not to be right."""
+    links = fabric.overflowing
+    if links:
+        more = f" and {len(links) - 1} more" if len(links) > 1 else ""
+        yield (
+            f"the queue of {links[0]}{more} would overflow with {scenario.protocol.name}, and what is dropped and sent "
+            "again then is not simulated at fidelity flow: the time may be far too short, see fidelity: packet"
+        )
 
 
 def _interval_s(scenario: Scenario) -> float:

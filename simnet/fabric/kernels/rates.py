@@ -6,6 +6,7 @@ from simnet.fabric.kernels.compiled import inlined, kernel
 from simnet.fabric.kernels.heap import discard, set_finish
 from simnet.fabric.kernels.incidence import attach, detach
 from simnet.fabric.kernels.maxmin import BY_CAP, UNLIMITED
+from simnet.fabric.kernels.overflow import notice_overflow
 from simnet.fabric.kernels.paused import share_paused
 from simnet.fabric.kernels.repair import join, repair
 from simnet.fabric.kernels.tables import Tables
@@ -43,6 +44,8 @@ def occupy_path(tables: Tables, row: int) -> None:
         if resource.users == 0:
             resource.busy_since = tables.clock[0].now
     attach(tables.operations, tables.hops, tables.resources, row)
+    if tables.clock[0].notices_overflow:
+        notice_overflow(tables, row)
     if tables.clock[0].leaves_unused:
         _leave_unused(tables, row)
     make_path_dirty(tables, row, JOINED)
