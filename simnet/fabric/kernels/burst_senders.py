@@ -153,7 +153,7 @@ def expire(tables: Tables, number: int) -> None:
     if sender.is_probe:
         sender.is_probe = False
         sender.has_probed = True
-        sender.stands_still += 2.0 * sender.smoothed + transport.probe
+        sender.stands_still += _probe_wait(tables, number)
         if sender.in_flight > 0 and sender.again + sender.again_new == 0:
             sender.in_flight -= 1
             sender.again += 1
@@ -229,15 +229,21 @@ def _may_probe(tables: Tables, number: int) -> bool:
 
 
 @inlined
+def _probe_wait(tables: Tables, number: int) -> float:
+    """Return for how long to hear nothing until the tail is probed; a lone packet may be acknowledged late."""
+    sender, transport = tables.senders[number], tables.transports[0]
+    late = transport.acknowledge_delay if sender.in_flight == 1 else 0.0
+    return 2.0 * sender.smoothed + transport.probe + late
+
+
+@inlined
 def _arm(tables: Tables, number: int, now: float) -> None:
     """Set the timer anew, as packets are sent or acknowledged: a probe of the tail, or else a timeout."""
-    sender, transport = tables.senders[number], tables.transports[0]
+    sender = tables.senders[number]
     wait = sender.timeout
     sender.is_probe = False
     if _may_probe(tables, number):
-        probe = 2.0 * sender.smoothed + transport.probe
-        if sender.in_flight == 1:
-            probe += transport.acknowledge_delay
+        probe = _probe_wait(tables, number)
         if probe < wait:
             wait = probe
             sender.is_probe = True
