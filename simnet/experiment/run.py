@@ -141,9 +141,9 @@ def run_scenario(scenario: Scenario) -> Result:
     return Result(**tables, scenario=scenario.resolved, about=about, warnings=warnings, message_file=messages)
 
 
-def _overflows(scenario: Scenario, fabric: FluidFabric) -> Iterator[str]:
+def _overflows(scenario: Scenario, fabric: Fabric) -> Iterator[str]:
     """Yield in words where the flow level is known not to be right."""
-    links = fabric.overflowing
+    links = fabric.overflowing if isinstance(fabric, FluidFabric) else []
     if links:
         more = f" and {len(links) - 1} more" if len(links) > 1 else ""
         yield (

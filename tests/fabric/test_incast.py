@@ -188,8 +188,8 @@ def for_16_senders_took(seed: int = 0) -> float:
 def test_a_lone_packet_waits_for_its_acknowledgement():
     """64 senders, 256 KiB: a packet that is lost while nothing else is under way is probed for 40 ms later.
 
-    A late acknowledgement could be why nothing is heard (RFC 8985, section 7.2). Packet by packet a quarter of rounds take
-    43 to 50 ms; where nothing is acknowledged late there are none between 10 ms and the timeout of 200.
+    A late acknowledgement could be why nothing is heard (RFC 8985, section 7.2). Packet by packet a quarter of rounds
+    take 43 to 50 ms; where nothing is acknowledged late there are none between 10 ms and the timeout of 200.
     """
 
     def slow_rounds(delay_s):

@@ -183,7 +183,7 @@ def _line_up(tables: Tables, senders: int, now: float, until: float, back_s: flo
 
     Who keeps the same pace sends at the same instant in each packet time, so that the place that the link frees goes to
     the same sender until its window is over (S. Floyd and V. Jacobson, "On traffic phase effects", 1992). What
-    acknowledgements let out would all come at the same instant of a packet time; but hosts take a little longer, or less.
+    acknowledgements let out would all come at the same instant of a packet time; but no two hosts take as long.
     """
     first = _END
     for number in range(senders):

@@ -1,4 +1,4 @@
-"""Queues that would overflow where nothing here simulates what is dropped then: noticed, so that it can be told; compiled.
+"""Queues that would overflow where nothing simulates what is dropped then: noticed, so that it can be told; compiled.
 
 Rates at flow level are what links carry. Transports that neither pause links nor let windows follow acknowledgements
 send more than that into a queue, as fast as their own links, until it is full.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from simnet.errors import StalledError
 from simnet.fabric.outages import GIVES_UP_AFTER_S
 from simnet.fabric.packet.ports import PICOSECOND
@@ -27,30 +29,28 @@ class GaveUpError(StalledError):
         self.reason = reason
 
 
-def reason_to_give_up(*, vain: int, retries: int, since: int, now: int, timeout: int, is_cut: bool) -> str:
+def reason_to_give_up(connection: Any, now: int, *, is_cut: bool) -> str:
     """Return why a connection gives up after a timeout, or nothing where it does not.
 
     Parameters
     ----------
-    vain, retries : int
-        Timeouts since something was acknowledged, and as many of them as its transport puts up with.
-    since, now : int
-        When something was acknowledged last, or there was something to send again; and the time [ps].
-    timeout : int
-        How long it has waited [ps].
+    connection : record
+        See `simnet.fabric.packet.kernels.records.CONNECTION`.
+    now : int
+        [ps]
     is_cut : bool
         A link on its way is down. What is sent again meanwhile does not count, but there is an end to that as well: a
         run waits as long for a link as TCP does.
     """
-    told = f"since {since * PICOSECOND:.9g} s: "
+    passed_s = (now - int(connection["progress_at"])) * PICOSECOND
+    if passed_s <= GIVES_UP_AFTER_S if is_cut else connection["vain"] <= connection["retries"]:
+        return ""
+    since = f"since {int(connection['progress_at']) * PICOSECOND:.9g} s: "
     until = f"until {now * PICOSECOND:.9g} s"
     if is_cut:
-        if (now - since) * PICOSECOND <= GIVES_UP_AFTER_S:
-            return ""
-        return f"{told}each time that its sender tried again, {until}, a link on its way was down"
-    if vain <= retries:
-        return ""
+        return f"{since}each time that its sender tried again, {until}, a link on its way was down"
     return (
-        f"{told}sent again {retries} times, {until}, the last time for {format_duration(timeout * PICOSECOND)}, in vain; "
-        "then its transport gives up (retries). Where links are slow rather than broken, it needs a longer timeout"
+        f"{since}sent again {int(connection['retries'])} times, {until}, the last time for "
+        f"{format_duration(int(connection['timeout']) * PICOSECOND)}, in vain; then its transport gives up (retries). "
+        "Where links are slow rather than broken, it needs a longer timeout"
     )

@@ -108,7 +108,13 @@ class Wire:
         # Only links that are down lose what has no packets, and when they are back it is sent again at once.
         self._needs_no_timer = not self._has_packets and self._transport.link_flow_control != "none"
         self._rules_class = (own_rules or {}).get(self._transport.reliability) or RULES[self._transport.reliability]
-        rows = {"packets": _PACKETS, "connections": _CONNECTIONS, "messages": _MESSAGES, "steps": _STEPS, "cells": _CELLS}
+        rows = {
+            "packets": _PACKETS,
+            "connections": _CONNECTIONS,
+            "messages": _MESSAGES,
+            "steps": _STEPS,
+            "cells": _CELLS,
+        }
         self.ports, tables = lay_out(network, settings, seed, slow_hosts, **rows)
         self._line_rate: NDArray[np.int64] = tables.ports["bytes_per_s"].copy()
         self._loss: NDArray[np.float64] = tables.ports["loss"].copy()
@@ -276,11 +282,7 @@ class Wire:
         """Stop where a connection has sent again in vain too often."""
         connection = self.tables.connections[row]
         is_cut = self.connections.uses(row, self._down)
-        since, timeout = int(connection["progress_at"]), int(connection["timeout"])
-        vain, retries = int(connection["vain"]), int(connection["retries"])
-        reason = reason_to_give_up(
-            vain=vain, retries=retries, since=since, now=self.now, timeout=timeout, is_cut=is_cut
-        )
+        reason = reason_to_give_up(connection, self.now, is_cut=is_cut)
         if is_cut:
             connection["vain"] = 0
         waited_for = [message for message in self._receiving(row) if self._parts[message].name != NOWHERE]

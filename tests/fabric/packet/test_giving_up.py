@@ -50,7 +50,7 @@ def test_what_is_acknowledged_begins_the_count_anew():
 
 def test_the_run_says_which_message_it_was():
     cluster = star(hosts=2, bandwidth_bytes_per_s=GIGABIT, latency_s=1e-6, loss_probability=0.999)
-    with pytest.raises(StalledError, match="^test does not get through from host0 to host1"):
+    with pytest.raises(StalledError, match=r"^test does not get through from host0 to host1"):
         play(sends(2, (0, 1, 1e6)), topology=cluster, protocol=lean("roce-lossy"))
 
 
