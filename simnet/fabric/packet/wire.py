@@ -347,8 +347,12 @@ class Wire:
         self.tables.ports["lost"][port] += len(rows)
 
     def _try_again(self, rows: Iterable[int]) -> None:
-        """Have connections whose messages are not made of packets, and that have no timers to speak of, go on."""
+        """Have connections that a link was in the way of go on: at once where messages are not made of packets.
+
+        Otherwise their timers say when, and what was in vain until now does not count.
+        """
         if self._has_packets:
+            self.tables.connections["vain"][list(rows)] = 0
             return
         for row in rows:
             acknowledged = int(self.tables.connections["acknowledged"][row])

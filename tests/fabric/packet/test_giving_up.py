@@ -55,7 +55,7 @@ def test_the_run_says_which_message_it_was():
 
 
 def test_a_link_that_is_down_is_waited_for():
-    """Two seconds are 30 timeouts; a run is there to show what that costs."""
+    """Two seconds are 30 timeouts, of which none counts when it is up again; a run is there to show what that costs."""
     traffic = alone("roce-lossy", loss=0.0)
     resource = traffic.wire.ports.resources[0].item()
     traffic.wire.set_capacity(resource, 0.0)
