@@ -33,6 +33,8 @@ PROTOCOLS = (
 )
 LOSSLESS = ("ideal", "ipoib", "ipoib-connected", "infiniband", "roce")
 SIZES = (1e4, 1e5, 1e6, 1e7, 1e8)
+BATCH, PRECISE = 50, 0.05
+"""Seeds are taken so many at a time, until the standard error of both means is no larger than that."""
 LOSSES = (1e-5, 1e-4, 1e-3, 1e-2)
 
 
@@ -59,7 +61,7 @@ class Case:
     buffer_bytes : float or None
         Of each port of the switch.
     seeds : int
-        Completion times are means over so many.
+        Completion times are means over so many at most; see `BATCH`.
     overrides : tuple
         Values of the protocol that differ.
     spread_s : float
@@ -94,7 +96,7 @@ def cases() -> Iterator[Case]:
                 yield Case(
                     *("incast", name, 0.20, senders, 64 * 1024.0, 10.0, 12.5e-6),
                     buffer_bytes=kibibytes * 1024.0,
-                    seeds=100,
+                    seeds=200,
                     overrides=(("tail_loss_probe", probes),),
                     # Else their packets would take turns, and none lose all of its window.
                     spread_s=20e-6,
@@ -142,19 +144,34 @@ def outcome(case: Case, *, packets: bool, seed: int) -> tuple[float, int]:
     return float(play.duration_s), int(counted)
 
 
+def _standard_error(times: Any) -> float:
+    return float(np.std(times, ddof=1) / math.sqrt(len(times))) if len(times) > 1 else 0.0
+
+
+def _seeds_wanted(times: Any) -> int:
+    """Return for how many seeds the standard error of the mean would be `PRECISE`, and what is run at the least."""
+    wanted = len(times) * (_standard_error(times) / (PRECISE * float(np.mean(times)))) ** 2
+    return max(math.ceil(wanted), min(len(times), BATCH))
+
+
+def _is_precise(rows: Sequence[tuple[float, int]]) -> bool:
+    return len(rows) > 0 and _seeds_wanted([time for time, _ in rows]) <= len(rows)
+
+
 def compare(case: Case) -> dict[str, object]:
     """Return a row of the table."""
-    outcomes = {
-        packets: np.array([outcome(case, packets=packets, seed=seed) for seed in range(case.seeds)])
-        for packets in (False, True)
-    }
+    rows: dict[bool, list[tuple[float, int]]] = {False: [], True: []}
+    while len(rows[True]) < case.seeds and not all(_is_precise(rows[packets]) for packets in rows):
+        first = len(rows[True])
+        for packets, known in rows.items():
+            seeds = range(first, min(first + BATCH, case.seeds))
+            known.extend(outcome(case, packets=packets, seed=seed) for seed in seeds)
+    outcomes = {packets: np.array(known) for packets, known in rows.items()}
+    count = len(outcomes[True])
     times = {packets: outcomes[packets][:, 0] for packets in outcomes}
     flow_timeouts, packet_timeouts = (float(outcomes[packets][:, 1].mean()) for packets in (False, True))
     flow, packet = float(times[False].mean()), float(times[True].mean())
-    errors = {
-        packets: float(times[packets].std(ddof=1) / math.sqrt(case.seeds)) if case.seeds > 1 else 0.0
-        for packets in (False, True)
-    }
+    errors = {packets: _standard_error(times[packets]) for packets in (False, True)}
     error = math.hypot(errors[False], errors[True])
     apart = (flow - packet) / error if error > 0.0 else math.nan
     flow_p99, packet_p99 = (float(np.quantile(times[packets], 0.99)) for packets in (False, True))
@@ -167,7 +184,9 @@ def compare(case: Case) -> dict[str, object]:
         "loss_probability": 2 * case.loss,
         "buffer_bytes": case.buffer_bytes,
         "probes_tail": dict(case.overrides).get("tail_loss_probe", True),
-        "seeds": case.seeds,
+        "seeds": count,
+        # As many as it would take, by what was seen.
+        "precise_seeds": max(_seeds_wanted(times[packets]) for packets in (False, True)),
         "flow_time_s": flow,
         "packet_time_s": packet,
         "flow_standard_error_s": errors[False],

@@ -227,6 +227,17 @@ def _timeouts(fabric: Fabric) -> int:
     return fabric.timeouts if isinstance(fabric, FluidFabric) else 0
 
 
+def overflows(look: Look) -> Iterator[str]:
+    """Queues of which the flow level is known not to say what happens."""
+    links = look.fabric.overflowing if isinstance(look.fabric, FluidFabric) else []
+    if links:
+        more = f" and {len(links) - 1} more" if len(links) > 1 else ""
+        yield (
+            f"the queue of {links[0]}{more} would overflow with {look.scenario.protocol.name}, and what is dropped and "
+            "sent again then is not simulated at fidelity flow: the time may be far too short, see fidelity: packet"
+        )
+
+
 RULES: tuple[Rule, ...] = (
     mostly_latency,
     full_resource,
@@ -237,5 +248,6 @@ RULES: tuple[Rule, ...] = (
     not_steady,
     few_iterations,
     timeouts,
+    overflows,
 )
 """All rules, in the order in which they are told."""

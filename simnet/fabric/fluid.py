@@ -196,6 +196,12 @@ class FluidFabric:
         """How often a sender had to wait for its timeout at flow level."""
         return int(self._tables.clock["timeouts"][0])
 
+    @property
+    def overflowing(self) -> list[str]:
+        """Names of links whose queues would have overflowed, where what they drop is not simulated."""
+        overflows = np.flatnonzero(self._tables.resources["overflows"])
+        return [self.network.resource_names[resource] for resource in overflows.tolist()]
+
     def bound(self, placement: Placement) -> Bound:
         """Return lower bounds on the time of a play; see `simnet.fabric.bounds`."""
         if placement not in self._bounds:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from simnet.errors import InputError
 from simnet.fabric.loss import path_loss
+from simnet.fabric.packet.settings import DEFAULT_PACKETS
 from simnet.protocols import FlowProtocol
 from simnet.topology import Router, Topology
 
@@ -222,6 +223,20 @@ class Network:
         if transport.link_flow_control == "none" and transport.reliability == "sack":
             links = np.flatnonzero(self.from_switch)
             buffers[links] = compiled.link_buffer_bytes[links]
+        return buffers
+
+    @property
+    def unplayed_buffer_bytes(self) -> NDArray[np.float64]:
+        """The queue in front of each resource where what it drops is not simulated at flow level [bytes].
+
+        Otherwise infinite: links are lossless, or it is the queue of `buffer_bytes`.
+        """
+        buffers = np.full(len(self.capacity), math.inf)
+        transport = self.protocol.transport
+        if transport.link_flow_control == "none" and transport.reliability != "sack":
+            links = np.flatnonzero(self.from_switch)
+            given = self.compiled.link_buffer_bytes[links]
+            buffers[links] = np.where(np.isfinite(given), given, DEFAULT_PACKETS.buffer_bytes)
         return buffers
 
     def memory_route(self, node: int) -> Route:

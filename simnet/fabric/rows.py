@@ -136,6 +136,8 @@ class Rows:
         self.tables.resources["capacity"] = network.capacity
         self.tables.resources["head"] = self.tables.resources["limited"] = -1
         self.tables.resources["buffer"] = network.buffer_bytes
+        self.tables.resources["room"] = network.unplayed_buffer_bytes
+        self.tables.clock["notices_overflow"] = bool((network.unplayed_buffer_bytes < math.inf).any())
         self.tables.resources["heard_at"] = -math.inf
         self.tables.resources["sharing"] = -1
         self.tables.resources["from_switch"] = network.from_switch

@@ -281,6 +281,13 @@ _BEHAVIOUR = (
         "maximum_timeout_s", "maximum_timeout", "duration", "the longest wait; each in vain doubles it", above=True
     ),
     ProtocolField(
+        "retries",
+        "retries",
+        "count",
+        "so many times in a row it sends again in vain, the next time the run ends, at packet level",
+        unlimited=True,
+    ),
+    ProtocolField(
         "tail_loss_probe",
         "tail_loss_probe",
         "flag",

@@ -75,6 +75,12 @@ _BEHAVIOUR = (
         "adapters may take one to four times the timeout (IBTA specification 1.3, chapter 9; NVIDIA's adaptive "
         "retransmission doubles it up to twice)",
     ),
+    Default(
+        "retries",
+        7.0,
+        "retry_cnt, the most that its 3 bits hold (IBTA specification 1.3, chapter 9), NCCL_IB_RETRY_CNT by default. A "
+        "receiver that is not ready is waited for as long as it takes: rnr_retry of 7 has no end",
+    ),
     Default("connections_per_pair", 1.0, "NCCL_IB_QPS_PER_CONNECTION, 1 by default"),
     Default(
         "connection_memory_bytes",

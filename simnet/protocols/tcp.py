@@ -66,6 +66,7 @@ TCP_BEHAVIOUR = (
     Default("minimum_timeout_s", 200 * MILLISECOND, "Linux TCP_RTO_MIN; RFC 6298 asks for 1 s"),
     Default("initial_timeout_s", 1.0, "RFC 6298; Linux TCP_TIMEOUT_INIT"),
     Default("maximum_timeout_s", 120.0, "Linux TCP_RTO_MAX"),
+    Default("retries", 15.0, "Linux tcp_retries2 (ip-sysctl.rst), which at 200 ms are 924.6 s"),
     Default("tail_loss_probe", True, "RFC 8985, section 7; on in Linux (tcp_early_retrans)"),
     Default("connections_per_pair", 1.0, "NCCL_SOCKET_NTHREADS times NCCL_NSOCKS_PERTHREAD, 1 by default; AWS 16"),
     Default(

@@ -53,6 +53,7 @@ class Transport:
     minimum_timeout_s: float = 0.067
     initial_timeout_s: float = 0.067
     maximum_timeout_s: float = 120.0
+    retries: float = math.inf
     tail_loss_probe: bool = False
     few_packets: float = 0.0
     few_packets_timeout_s: float = 0.067

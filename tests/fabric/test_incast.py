@@ -27,17 +27,29 @@ SPREAD_S = 20e-6
 SEEDS = 5
 
 
-def goodput(
-    senders: int, buffer_kib: float, timeout_s: float, control: str = "reno", size: float = SRU, **transport
-) -> tuple[float, int]:
+def goodput(senders: int, *args, size: float = SRU, **options) -> tuple[float, int]:
     """Gigabits of data a second, from the first byte until the last is there, and timeouts of all seeds."""
+    passed, timeouts = rounds(senders, *args, size=size, **options)
+    return senders * size / float(np.median(passed)) / GIGABIT, timeouts
+
+
+def rounds(
+    senders: int,
+    buffer_kib: float,
+    timeout_s: float,
+    control: str = "reno",
+    size: float = SRU,
+    seeds: int = SEEDS,
+    **transport,
+) -> tuple[list[float], int]:
+    """How long a round takes for each seed, and timeouts of all."""
     behaviour = Transport(
         reliability="sack",
         congestion_control=control,
         **({"link_flow_control": "none", "initial_window_packets": 10.0, "minimum_timeout_s": timeout_s} | transport),
     )
     passed, timeouts = [], 0
-    for seed in range(SEEDS):
+    for seed in range(seeds):
         fabric = fabric_with(
             behaviour,
             hosts=senders + 1,
@@ -49,7 +61,7 @@ def goodput(
         )
         passed.append(round_s(fabric, senders, size) - ROUND_TRIP_S)
         timeouts += fabric.timeouts
-    return senders * size / float(np.median(passed)) / GIGABIT, timeouts
+    return passed, timeouts
 
 
 def round_s(fabric, senders: int, size: float = SRU) -> float:
@@ -78,11 +90,11 @@ def round_s(fabric, senders: int, size: float = SRU) -> float:
     ],
 )
 def test_goodput_below_and_above_the_onset(buffer_kib, senders, slow, fast):
-    """With timeouts of 200 and of 5 ms; +-20 %."""
+    """With timeouts of 200 and of 5 ms; +-20 %. Above it all rounds have one, below it few (8 senders: one of ten)."""
     rate, timeouts = goodput(senders, buffer_kib, 0.2)
     assert rate == pytest.approx(slow, rel=0.2)
     assert goodput(senders, buffer_kib, 0.005)[0] == pytest.approx(fast, rel=0.2)
-    assert (timeouts > 0) == (slow < 1.0)
+    assert (timeouts >= SEEDS) == (slow < 1.0)
 
 
 def test_the_checks_of_the_page():
@@ -174,14 +186,18 @@ def for_16_senders_took(seed: int = 0) -> float:
 
 
 def test_a_lone_packet_waits_for_its_acknowledgement():
-    """64 senders, 64 KiB: 2 N is more than queue and path hold, so that some send one packet: 40 ms, once 16 came.
+    """64 senders, 256 KiB: a packet that is lost while nothing else is under way is probed for 40 ms later.
 
-    That is after a timeout of 200 ms; packet by packet such a round takes 242 ms in the median.
+    A late acknowledgement could be why nothing is heard (RFC 8985, section 7.2). Packet by packet a quarter of rounds
+    take 43 to 50 ms; where nothing is acknowledged late there are none between 10 ms and the timeout of 200.
     """
-    took_s = 64 * SRU / (goodput(64, 64, 0.2, tail_loss_probe=False, acknowledge_delay_s=40e-3)[0] * GIGABIT)
-    assert 0.24 < took_s < 0.25
-    took_s = 64 * SRU / (goodput(64, 64, 0.2, tail_loss_probe=False)[0] * GIGABIT)
-    assert 0.2 < took_s < 0.21
+
+    def slow_rounds(delay_s):
+        passed, _ = rounds(64, 256, 0.2, seeds=20, tail_loss_probe=True, acknowledge_delay_s=delay_s)
+        return sum(0.01 < took_s < 0.2 for took_s in passed)
+
+    assert slow_rounds(40e-3) >= 2
+    assert slow_rounds(0.0) == 0
 
 
 @pytest.mark.parametrize(("buffer_kib", "senders"), [(64, 16), (64, 32), (256, 64)])

@@ -31,10 +31,12 @@ def receive(tables: Tables, place: int, now: float) -> None:
     sender = tables.senders[packet.sender]
     lost = packet.gap + packet.gap_new
     sender.expected -= 1
+    if sender.waiting == 0:
+        sender.echo = packet.sent_at
     sender.waiting += 1
     sender.waiting_old += 1 if packet.repair != sender.repairs else 0
     sender.is_marked = sender.is_marked or packet.is_marked
-    if now - sender.arrived_at > transport.first_timeout:
+    if now - sender.arrived_at > transport.timeout:
         sender.quick = _QUICK
     sender.arrived_at = now
     sender.quick = max(sender.quick - 1, 0)
@@ -54,6 +56,7 @@ def receive(tables: Tables, place: int, now: float) -> None:
     packet.packets = packet.old = 0
     if at_once or transport.acknowledge_delay == 0.0:
         packet.packets, packet.old, packet.is_marked = sender.waiting, sender.waiting_old, sender.is_marked
+        packet.echo = sender.echo
         sender.waiting = sender.waiting_old = 0
         sender.is_marked = False
         sender.late_at = np.inf
@@ -67,6 +70,7 @@ def acknowledge_late(tables: Tables, number: int, back_s: float) -> None:
     sender = tables.senders[number]
     sender.back_at = sender.late_at + back_s
     sender.back_old = sender.waiting_old
+    sender.back_echo = sender.echo
     sender.back_marked = sender.is_marked
     sender.stands_still += tables.transports[0].acknowledge_delay
     sender.waiting = sender.waiting_old = 0

@@ -11,11 +11,14 @@ from __future__ import annotations
 import numpy as np
 
 from simnet.fabric.kernels.compiled import called, inlined
+from simnet.fabric.kernels.draws import draw
 from simnet.fabric.kernels.tables import Tables
 
 __all__ = ["begin_to_send", "expire", "may_send", "send", "take_in"]
 
 _LEAST_WINDOW = 2.0  # packets, after a loss
+_SMOOTHING = 1 / 8  # of round trips (RFC 6298, section 2)
+_JITTER = 0.01  # packet times, by which an answer is late at most; see `simnet.fabric.packet.kernels.ports`
 
 
 @called
@@ -28,14 +31,14 @@ def begin_to_send(tables: Tables, number: int, row: int, begins_at: float) -> No
     sender.missing = sender.unsent
     sender.window = transport.first_window
     sender.threshold = np.inf
-    sender.timeout = transport.first_timeout
+    sender.smoothed = operation.round_trip
+    sender.timeout = operation.round_trip + transport.first_timeout
     sender.timer_at = np.inf
     sender.in_flight = sender.again = sender.again_new = sender.gap = sender.gap_new = 0
     sender.repairing = sender.repairs = sender.arrived_since = sender.sent_since = 0
     sender.cuts_from = sender.unsent
     sender.window_before = sender.most = sender.stands_still = 0.0
     sender.has_timed_out = sender.has_probed = sender.is_probe = sender.is_probing = False
-    sender.hears_at = -np.inf
 
 
 @inlined
@@ -51,6 +54,7 @@ def send(tables: Tables, number: int, place: int, now: float) -> None:
     """Send a packet, which may be lost: what it tells when it gets through stands in a row of `transit`."""
     sender, packet = tables.senders[number], tables.transit[place]
     packet.sender = number
+    packet.sent_at = now
     packet.is_again = sender.again + sender.again_new > 0 and not sender.is_probing
     packet.repair = -1
     sender.is_probing = False
@@ -79,6 +83,7 @@ def take_in(
     now: float,
     packets: int,
     old: int,
+    echo: float,
     gap: int,
     gap_new: int,
     progress: bool,
@@ -96,6 +101,8 @@ def take_in(
         That have arrived, without those known before.
     old : int
         Of these, such as were sent before the loss that is being made good was known.
+    echo : float
+        When the first of them was sent.
     gap, gap_new : int
         Packets that are known to be lost now, sent before and after that.
     progress : bool
@@ -104,13 +111,16 @@ def take_in(
     """
     sender, transport = tables.senders[number], tables.transports[0]
     lost = gap + gap_new
+    has_waited = not may_send(tables, number)
     sender.in_flight -= packets + lost
     sender.missing -= packets
     sender.again += gap
     sender.again_new += gap_new
+    # Linux adds its floor to the round trip (tcp_set_rto); the deviation is less than that.
+    sender.smoothed += _SMOOTHING * (now - echo - sender.smoothed)
+    sender.timeout = sender.smoothed + transport.timeout
     if progress:
         sender.has_probed = False
-        sender.timeout = transport.first_timeout
     sender.repairing = max(sender.repairing - old, 0)
     if sender.repairing == 0:
         sender.has_timed_out = False
@@ -130,19 +140,20 @@ def take_in(
         sender.timer_at = np.inf
     else:
         _arm(tables, number, now)
-    sender.hears_at = now
-    sender.next_at = max(sender.next_at, now)
+    if has_waited:
+        jitter = _JITTER * draw(tables.operations, sender.operation)
+        sender.next_at = max(sender.next_at, now + jitter * tables.operations[sender.operation].packet_time)
 
 
 @called
 def expire(tables: Tables, number: int) -> None:
     """Nothing was heard for too long: probe the tail, or take all that is on its way to be lost."""
     sender, transport = tables.senders[number], tables.transports[0]
-    operation, now = tables.operations[sender.operation], sender.timer_at
+    now = sender.timer_at
     if sender.is_probe:
         sender.is_probe = False
         sender.has_probed = True
-        sender.stands_still += 2.0 * operation.round_trip + transport.probe
+        sender.stands_still += _probe_wait(tables, number)
         if sender.in_flight > 0 and sender.again + sender.again_new == 0:
             sender.in_flight -= 1
             sender.again += 1
@@ -152,7 +163,7 @@ def expire(tables: Tables, number: int) -> None:
             elif sender.gap > 0:
                 sender.gap -= 1
     else:
-        sender.stands_still += sender.timeout + operation.round_trip
+        sender.stands_still += sender.timeout
         tables.clock[0].timeouts += 1
         sender.again += sender.in_flight
         sender.in_flight = sender.gap = sender.gap_new = 0
@@ -218,15 +229,21 @@ def _may_probe(tables: Tables, number: int) -> bool:
 
 
 @inlined
+def _probe_wait(tables: Tables, number: int) -> float:
+    """Return for how long to hear nothing until the tail is probed; a lone packet may be acknowledged late."""
+    sender, transport = tables.senders[number], tables.transports[0]
+    late = transport.acknowledge_delay if sender.in_flight == 1 else 0.0
+    return 2.0 * sender.smoothed + transport.probe + late
+
+
+@inlined
 def _arm(tables: Tables, number: int, now: float) -> None:
     """Set the timer anew, as packets are sent or acknowledged: a probe of the tail, or else a timeout."""
-    sender, transport = tables.senders[number], tables.transports[0]
+    sender = tables.senders[number]
     wait = sender.timeout
     sender.is_probe = False
     if _may_probe(tables, number):
-        probe = 2.0 * tables.operations[sender.operation].round_trip + transport.probe
-        if sender.in_flight == 1:
-            probe += transport.acknowledge_delay
+        probe = _probe_wait(tables, number)
         if probe < wait:
             wait = probe
             sender.is_probe = True

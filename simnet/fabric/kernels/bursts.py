@@ -132,6 +132,7 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
                     told.back_at,
                     told.packets,
                     told.old,
+                    told.echo,
                     told.gap,
                     told.gap_new,
                     told.progress,
@@ -181,14 +182,11 @@ def _line_up(tables: Tables, senders: int, now: float, until: float, back_s: flo
     """Let senders notice that time has passed; return the first of those that send a packet now, in order.
 
     Who keeps the same pace sends at the same instant in each packet time, so that the place that the link frees goes to
-    the same sender until its window is over (S. Floyd and V. Jacobson, "On traffic phase effects", 1992). What an
-    acknowledgement lets out comes with the place that its packet has left, before what others send at that instant;
-    among these it is drawn who comes first.
+    the same sender until its window is over (S. Floyd and V. Jacobson, "On traffic phase effects", 1992). What
+    acknowledgements let out would all come at the same instant of a packet time; but no two hosts take as long.
     """
     first = _END
-    offset = int(draw(tables.operations, tables.senders[0].operation) * senders)
-    for step in range(senders):
-        number = (step + offset) % senders
+    for number in range(senders):
         sender = tables.senders[number]
         if sender.missing == 0:
             continue
@@ -198,7 +196,7 @@ def _line_up(tables: Tables, senders: int, now: float, until: float, back_s: flo
             acknowledge_late(tables, number, back_s)
         if sender.back_at < until:
             back_at, sender.back_at = sender.back_at, np.inf
-            take_in(tables, number, back_at, 1, sender.back_old, 0, 0, True, sender.back_marked)
+            take_in(tables, number, back_at, 1, sender.back_old, sender.back_echo, 0, 0, True, sender.back_marked)
         if sender.next_at >= until or not may_send(tables, number):
             continue
         before, following = _END, first
@@ -215,9 +213,8 @@ def _line_up(tables: Tables, senders: int, now: float, until: float, back_s: flo
 @inlined
 def _comes_first(tables: Tables, number: int, other: int, now: float, pace: float) -> bool:
     """Tell whether a sender is to send before another."""
-    sender, second = tables.senders[number], tables.senders[other]
-    later = (max(second.next_at, now) - max(sender.next_at, now)) / pace
-    return later > _SAME or (later > -_SAME and sender.hears_at >= now > second.hears_at)
+    later = max(tables.senders[other].next_at, now) - max(tables.senders[number].next_at, now)
+    return later > _SAME * pace
 
 
 @called

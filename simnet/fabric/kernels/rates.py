@@ -5,6 +5,7 @@ from __future__ import annotations
 from simnet.fabric.kernels.compiled import inlined, kernel
 from simnet.fabric.kernels.heap import discard, set_finish
 from simnet.fabric.kernels.incidence import BY_CAP, attach, detach, free_from_limit, settle
+from simnet.fabric.kernels.overflow import notice_overflow
 from simnet.fabric.kernels.paused import share_paused
 from simnet.fabric.kernels.repair import join, join_all, join_limited, repair
 from simnet.fabric.kernels.tables import Tables
@@ -42,6 +43,8 @@ def occupy_path(tables: Tables, row: int) -> None:
         if resource.users == 0:
             resource.busy_since = tables.clock[0].now
     attach(tables.operations, tables.hops, tables.resources, row)
+    if tables.clock[0].notices_overflow:
+        notice_overflow(tables, row)
     if tables.clock[0].leaves_unused:
         _leave_unused(tables, row)
     make_path_dirty(tables, row, JOINED)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from simnet.engine.random_streams import random_stream
 from simnet.fabric.network import Network
 from simnet.fabric.packet.kernels import controls
 from simnet.fabric.packet.kernels.records import CELL, CLASSES, NEVER, NOWHERE
@@ -36,6 +37,8 @@ class Connections:
         Grown where there is no room, so that they are others then.
     own_controls : mapping
         Congestion controls that do not come with simnet, by name.
+    seed : int
+        Of how much later than others a host answers.
     """
 
     def __init__(
@@ -45,8 +48,10 @@ class Connections:
         ports: Ports,
         tables: PacketTables,
         own_controls: Mapping[str, type[Control]],
+        seed: int,
     ) -> None:
         self._network, self._settings, self._ports = network, settings, ports
+        self._stream = random_stream(seed, "answers")
         self._own_controls = own_controls
         self.tables = tables
         self.payload_bytes = payload_of(network, settings)
@@ -156,6 +161,7 @@ class Connections:
             "acknowledgement_bytes": round(transport.acknowledgement_bytes),
             "may_be_marked": math.isfinite(transport.mark_from_s),
             "delay": _ps(self._network.protocol.latency_s),
+            "random": self._stream.integers(1, 1 << 62),
             "rules": _RULES.get(transport.reliability, GO_BACK_N),
             "is_lossless": transport.link_flow_control != "none",
             "control": controls.NUMBERS.get(transport.congestion_control, controls.OWN),
@@ -167,6 +173,7 @@ class Connections:
             "most_timeout": _ps(transport.maximum_timeout_s),
             "few": int(transport.few_packets),
             "few_timeout": _ps(transport.few_packets_timeout_s),
+            "retries": int(min(transport.retries, _FAR)),
             "probes": transport.tail_loss_probe,
             "reorder": int(transport.reorder_packets) if transport.reliability == "selective_repeat" else 0,
             "restarts": transport.slow_start_after_idle,

@@ -161,4 +161,5 @@ def send_a_packet() -> None:
     engine.send_back(state, 0, ACKNOWLEDGEMENT, 0, 0)
     engine.go_back(state, 0, 0)
     engine.send_again(state, 0, 1)
+    engine.wait_longer(state, 0)
     engine.set_window(state, 0, 1.0, 0.0)

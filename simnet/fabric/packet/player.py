@@ -7,11 +7,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from simnet.errors import StalledError
 from simnet.fabric.connections import Beginning
 from simnet.fabric.event_player import EventPlayer
 from simnet.fabric.kernels import events
 from simnet.fabric.messages import TakeMessages
 from simnet.fabric.network import Condition, Network
+from simnet.fabric.packet.giving_up import GaveUpError
 from simnet.fabric.packet.kernels.records import NOWHERE
 from simnet.fabric.packet.ports import PICOSECOND
 from simnet.fabric.packet.wire import Wire
@@ -115,7 +117,12 @@ class PacketPlayer(EventPlayer):
             if self._network.lost:
                 limit = min(limit, wire_at + _LOOK_S)
             last = self._origin + (math.ceil(limit / PICOSECOND) - 1 if limit < math.inf else _FAR - self._origin)
-            for told in self._wire.run(max(last, on_wire)):
+            try:
+                what_became = self._wire.run(max(last, on_wire))
+            except GaveUpError as error:
+                play = self._playing[int(self.tables.operations["play"][error.message])]
+                raise StalledError(f"{play.name} does not get through {error.reason}") from None
+            for told in what_became:
                 self.now = max(self.now, (self._wire.now - self._origin) * PICOSECOND)
                 if told.is_over:
                     delay = self._inside_s(told.message) + told.late_s

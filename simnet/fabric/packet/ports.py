@@ -144,7 +144,8 @@ def _describe_links(network: Network, settings: PacketSettings, ports: Ports, ta
     framed = (payload + network.protocol.header_bytes) / payload
     table["bytes_per_s"] = np.maximum(np.round(np.where(links, capacity, capacity * framed)), 1)
     table["delay"][links] = np.round(compiled.link_latency[of_link] / PICOSECOND)
-    table["loss"][links] = compiled.link_loss_probability[of_link]
+    if np.isfinite(network.protocol.payload_bytes):
+        table["loss"][links] = compiled.link_loss_probability[of_link]
     table["limit"] = _UNLIMITED
     buffers = compiled.link_buffer_bytes[of_link]
     from_switch = tables.nodes["is_switch"][table["source"][links]]

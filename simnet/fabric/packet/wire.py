@@ -14,6 +14,7 @@ from simnet.errors import StalledError
 from simnet.fabric.network import Network
 from simnet.fabric.packet.connections import Connections
 from simnet.fabric.packet.deadlock import find_deadlock
+from simnet.fabric.packet.giving_up import GaveUpError, reason_to_give_up
 from simnet.fabric.packet.kernels import engine
 from simnet.fabric.packet.kernels.packets import ARRIVAL, give_back
 from simnet.fabric.packet.kernels.ports import look_at
@@ -39,7 +40,7 @@ from simnet.protocols.transports import (
 __all__ = ["Wire", "WireEvent"]
 
 _FAR = 1 << 62
-_PACKETS, _CONNECTIONS, _MESSAGES, _STEPS = 1 << 14, 1 << 8, 1 << 10, 1 << 12
+_PACKETS, _CONNECTIONS, _MESSAGES, _STEPS, _CELLS = 1 << 14, 1 << 8, 1 << 10, 1 << 12, 1 << 14
 _SPLIT_FROM = 64 * 1024
 """NCCL cuts what it sends over several sockets in parts of at least so many bytes (net_socket.cc, MIN_CHUNKSIZE)."""
 
@@ -85,7 +86,7 @@ class Wire:
     network : Network
     settings : PacketSettings
     seed : int
-        Of losses and marks.
+        Of losses, marks and how much later than others hosts answer.
     own_controls, own_rules : mapping
         Congestion controls and rules of transports that do not come with simnet, by name.
     slow_hosts : collection of int
@@ -103,13 +104,22 @@ class Wire:
     ) -> None:
         self._network = network
         self._transport = network.protocol.transport
+        self._has_packets = math.isfinite(network.protocol.payload_bytes)
+        # Only links that are down lose what has no packets, and when they are back it is sent again at once.
+        self._needs_no_timer = not self._has_packets and self._transport.link_flow_control != "none"
         self._rules_class = (own_rules or {}).get(self._transport.reliability) or RULES[self._transport.reliability]
-        rows = {"packets": _PACKETS, "connections": _CONNECTIONS, "messages": _MESSAGES, "steps": _STEPS}
+        rows = {
+            "packets": _PACKETS,
+            "connections": _CONNECTIONS,
+            "messages": _MESSAGES,
+            "steps": _STEPS,
+            "cells": _CELLS,
+        }
         self.ports, tables = lay_out(network, settings, seed, slow_hosts, **rows)
         self._line_rate: NDArray[np.int64] = tables.ports["bytes_per_s"].copy()
         self._loss: NDArray[np.float64] = tables.ports["loss"].copy()
         self._down: set[int] = set()
-        self.connections = Connections(network, settings, self.ports, tables, own_controls or {})
+        self.connections = Connections(network, settings, self.ports, tables, own_controls or {}, seed)
         self._rules: dict[int, Rules] = {}
         self._parts: dict[int, _Part] = {}
         # Of messages that are cut into parts: parts that have not left, and not arrived, and what these lack.
@@ -206,7 +216,7 @@ class Wire:
         links = np.flatnonzero(~self.ports.is_stack)
         usual = self._network.compiled.link_loss_probability
         for port, link in zip(links.tolist(), self.ports.resources[links].tolist(), strict=True):
-            share = loss.get(link, float(usual[link]))
+            share = loss.get(link, float(usual[link])) if self._has_packets else 0.0
             if share != self._loss[port]:
                 look_at(self.tables, port, self.now)
                 self._loss[port] = share
@@ -247,15 +257,39 @@ class Wire:
                 self._arrived(row)
             elif why == engine.LATE:
                 self._look_for_deadlock()
+            elif why == engine.GAVE_UP:
+                self._think_of_giving_up(row)
             elif why == engine.TIMED_OUT:
                 self._look_for_deadlock()
-                self.tables.connections["timeouts"][row] += 1
-                acknowledged = int(self.tables.connections["acknowledged"][row])
-                self._carry_out(row, self._rules[row].on_timeout(acknowledged, self.now * PICOSECOND))
+                self._timed_out(row)
             elif why == engine.HAPPENED:
                 self._happened(row)
             else:
                 self._hand_over(row)
+
+    def _timed_out(self, row: int) -> None:
+        """Ask the rules of a connection what to do, as nothing was heard for too long."""
+        if self._needs_no_timer:
+            engine.wait_longer(self.tables, row)
+            return
+        connection = self.tables.connections[row]
+        connection["timeouts"] += 1
+        connection["vain"] += 1
+        self._think_of_giving_up(row)
+        self._carry_out(row, self._rules[row].on_timeout(int(connection["acknowledged"]), self.now * PICOSECOND))
+
+    def _think_of_giving_up(self, row: int) -> None:
+        """Stop where a connection has sent again in vain too often."""
+        connection = self.tables.connections[row]
+        is_cut = self.connections.uses(row, self._down)
+        reason = reason_to_give_up(connection, self.now, is_cut=is_cut)
+        if is_cut:
+            connection["vain"] = 0
+        waited_for = [message for message in self._receiving(row) if self._parts[message].name != NOWHERE]
+        if reason and waited_for:
+            names = self._network.compiled.node_names
+            source, target = (names[node] for node in self.connections.ends[row])
+            raise GaveUpError(self._parts[waited_for[0]].name, f"from {source} to {target} {reason}")
 
     def _look_for_deadlock(self) -> None:
         """Stop where switches wait for each other for ever."""
@@ -313,8 +347,12 @@ class Wire:
         self.tables.ports["lost"][port] += len(rows)
 
     def _try_again(self, rows: Iterable[int]) -> None:
-        """Have connections whose messages are not made of packets, and that have no timers to speak of, go on."""
-        if math.isfinite(self._network.protocol.payload_bytes):
+        """Have connections that a link was in the way of go on: at once where messages are not made of packets.
+
+        Otherwise their timers say when, and what was in vain until now does not count.
+        """
+        if self._has_packets:
+            self.tables.connections["vain"][list(rows)] = 0
             return
         for row in rows:
             acknowledged = int(self.tables.connections["acknowledged"][row])

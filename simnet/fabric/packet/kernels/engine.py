@@ -47,6 +47,7 @@ __all__ = [
     "ALL_SENT",
     "ARRIVED",
     "FULL",
+    "GAVE_UP",
     "HAPPENED",
     "LATE",
     "QUIET",
@@ -59,10 +60,11 @@ __all__ = [
     "send_again",
     "send_back",
     "set_window",
+    "wait_longer",
 ]
 
 # Why `run` came back.
-QUIET, TOLD, FULL, ALL_SENT, ARRIVED, TIMED_OUT, HAPPENED, LATE = 0, 1, 2, 3, 4, 5, 6, 7
+QUIET, TOLD, FULL, ALL_SENT, ARRIVED, TIMED_OUT, HAPPENED, LATE, GAVE_UP = 0, 1, 2, 3, 4, 5, 6, 7, 8
 
 
 @kernel
@@ -77,7 +79,8 @@ def run(tables: PacketTables, until: int) -> int:
         that its transport has to be told of, to be given back; `ALL_SENT`: a message whose last bit has left;
         `ARRIVED`: a connection that has received all of a message; `TIMED_OUT`: a connection whose timer has run out;
         `HAPPENED`: a connection whose congestion control is not compiled, and has to be told what has happened;
-        `LATE`: a connection over lossless links that has heard nothing for too long, and does what it does then.
+        `LATE`: a connection over lossless links that has heard nothing for too long, and does what it does then;
+        `GAVE_UP`: a connection that has sent again in vain too often.
     """
     clock = tables.clock[0]
     while clock.events > 0:
@@ -212,6 +215,7 @@ def _move_window(tables: PacketTables, row: int) -> None:
     connection.acknowledged = packet.number
     connection.next = max(connection.next, connection.acknowledged)
     connection.progress_at = now
+    connection.vain = 0
     if connection.acknowledged == connection.end:
         connection.timeout_at = NEVER
     else:
@@ -259,6 +263,8 @@ def _look_at_timer(tables: PacketTables, row: int) -> int:
     time_out(tables, row)
     if connection.happened != 0:
         return HAPPENED
+    if connection.vain > connection.retries:
+        return GAVE_UP
     return LATE if connection.is_lossless else QUIET
 
 
@@ -295,8 +301,9 @@ def begin_message(tables: PacketTables, row: int, packets: int, last_bytes: int)
     is_idle = connection.acknowledged == connection.end and connection.sent > 0
     if is_idle and connection.restarts and clock.now - connection.sent_at > connection.timeout:
         controls.on_idle(tables, row)
+    if connection.acknowledged == connection.end:
+        connection.progress_at = clock.now
     connection.end = message.end
-    connection.progress_at = clock.now
     make_ready(tables, row, clock.now)
     catch_up(tables, connection.port, clock.now)
     return message_row
@@ -364,15 +371,23 @@ def go_back(tables: PacketTables, row: int, number: int) -> None:
     connection = tables.connections[row]
     now = tables.clock[0].now
     catch_up(tables, connection.port, now)
+    if number > connection.acknowledged:
+        connection.progress_at = now
+        connection.vain = 0
     connection.acknowledged = max(connection.acknowledged, number)
     connection.next = max(number, connection.acknowledged)
-    connection.progress_at = now
     if connection.acknowledged < connection.end:
         set_timer(tables, row, now + connection.timeout)
     make_ready(tables, row, now)
     catch_up(tables, connection.port, now)
     if connection.rules == GO_BACK_N:
         _forget_messages(tables, row)
+
+
+@kernel
+def wait_longer(tables: PacketTables, row: int) -> None:
+    """Have the timer of a connection begin anew, and send nothing."""
+    set_timer(tables, row, tables.clock[0].now + tables.connections[row].timeout)
 
 
 @kernel

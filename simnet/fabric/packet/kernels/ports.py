@@ -8,6 +8,8 @@ departures are events as well; see `simnet.fabric.packet.kernels.pauses`.
 
 from __future__ import annotations
 
+from typing import Any
+
 from simnet.fabric.kernels.compiled import called, inlined, kernel
 from simnet.fabric.packet.kernels.credits import credit_since, return_credit, use_credit
 from simnet.fabric.packet.kernels.packets import (
@@ -25,10 +27,16 @@ from simnet.fabric.packet.kernels.packets import (
 )
 from simnet.fabric.packet.kernels.pauses import begin_pause, has_to_resume, pause_at, release_paused
 from simnet.fabric.packet.kernels.records import CLASSES, NEVER, NOWHERE, SECOND
-from simnet.fabric.packet.kernels.senders import first_ready, next_packet
+from simnet.fabric.packet.kernels.senders import SACK, first_ready, next_packet
 from simnet.fabric.packet.kernels.tables import PacketTables
 
 __all__ = ["catch_up", "enqueue", "look_at", "set_paused"]
+
+# By so much of its own time on the last link a host notices a packet late, at the most. Else what acknowledgements let
+# out, a multiple of the time of a packet apart, would come to a full queue at the very same instants, so that the order
+# in which a simulator makes its events says who always loses (S. Floyd and V. Jacobson, 1992). Of how little it is
+# nothing depends, and packets do not overtake each other.
+_JITTER = 0.01
 
 _MULTIPLIER, _INCREMENT = 6364136223846793005, 1442695040888963407
 _LOW_BITS = (1 << 63) - 1
@@ -45,12 +53,11 @@ def _service_time(tables: PacketTables, port_row: int, size: int) -> int:
 
 
 @inlined
-def _random(tables: PacketTables, port_row: int) -> float:
+def _random(row: Any) -> float:
     """Draw a number from 0 to 1: a linear congruential generator modulo 2^63 (D. Knuth, MMIX), its upper 48 bits."""
-    port = tables.ports[port_row]
-    state = int(port.random)
+    state = int(row.random)
     state = (state * _MULTIPLIER + _INCREMENT) & _LOW_BITS
-    port.random = state
+    row.random = state
     return float(state >> 15) / 281474976710656.0
 
 
@@ -170,7 +177,7 @@ def _start(tables: PacketTables, port_row: int, traffic_class: int, start: int, 
     port.last_release = release_row
     if port.credit > 0 and traffic_class > 0:
         use_credit(tables, port_row, traffic_class, packet.bytes)
-    if port.loss > 0.0 and packet.connection != NOWHERE and _random(tables, port_row) < port.loss:
+    if port.loss > 0.0 and packet.connection != NOWHERE and _random(port) < port.loss:
         packet.is_lost = True
         port.lost += 1
     packet.port = port_row
@@ -179,7 +186,10 @@ def _start(tables: PacketTables, port_row: int, traffic_class: int, start: int, 
         schedule(tables, finish, SENT, packet.value)
     arrival = finish + port.delay
     if packet.hop + 1 == packet.hops and packet.connection != NOWHERE:
-        arrival += tables.connections[packet.connection].delay
+        connection = tables.connections[packet.connection]
+        arrival += connection.delay
+        if connection.rules == SACK:
+            arrival += int(_JITTER * _random(connection) * (finish - start))
     schedule(tables, arrival, ARRIVAL, row)
     if packet.ingress != NOWHERE:
         tables.ingresses[packet.ingress].leaving += packet.bytes
@@ -197,7 +207,7 @@ def _mark(tables: PacketTables, port_row: int, row: int, held: int) -> None:
         return
     if held <= port.mark_all:
         probability = port.most_marked * float(held - port.mark_from) / float(port.mark_all - port.mark_from)
-        if _random(tables, port_row) >= probability:
+        if _random(port) >= probability:
             return
     tables.packets[row].is_marked = True
     port.marked += 1

@@ -51,6 +51,7 @@ def learn(tables: PacketTables, packet_row: int) -> None:
     delivered += _arrived_between(tables, row, packet.first_c, packet.end_c)
     if connection.acknowledged > before:
         connection.progress_at = now
+        connection.vain = 0
         connection.has_probed = False
     is_recovering = connection.acknowledged < connection.recovery_end
     if connection.has_timed_out and not is_recovering:
@@ -190,6 +191,7 @@ def time_out(tables: PacketTables, row: int) -> None:
         set_timer(tables, row, now + connection.timeout)
     elif connection.rules == SELECTIVE_REPEAT:
         connection.timeouts += 1
+        connection.vain += 1
         number = connection.acknowledged
         if tables.cells[cell_of(tables, row, number)].state == OUT:
             to_lost(tables, row, number)
@@ -197,6 +199,7 @@ def time_out(tables: PacketTables, row: int) -> None:
         set_timer(tables, row, now + connection.timeout)
     else:
         connection.timeouts += 1
+        connection.vain += 1
         while connection.first_out != NOWHERE:
             to_lost(tables, row, connection.first_out)
         connection.has_timed_out = True
