@@ -117,7 +117,7 @@ class Conditions:
         for play in list(playing.events.plays):
             playing.events.relay(play, self._placements.as_of_now(play.laid_out))
         playing.events.follow(condition)
-        playing.foresight.memory.forget_all()
+        playing.foresight.repeats.forget_all()
         self._go_on_with(stopped)
         playing.wake_now()
 

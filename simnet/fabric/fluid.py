@@ -63,7 +63,7 @@ class FluidFabric:
         self.env = env
         self.network = network
         self._events = player or EventPlayer(network, reduce_s_per_byte, engine, record)
-        self._foresight = Foresight(replace(engine, recurrence=False, memory=False) if record or player else engine)
+        self._foresight = Foresight(replace(engine, recurrence=False, repeats=False) if record or player else engine)
         behaves = player is None
         connections = Connections(network, windows=behaves)
         self._playing = Playing(env, network, self._events, self._foresight, connections)
@@ -149,7 +149,7 @@ class FluidFabric:
         self._playing.require(play)
         self._playing.catch_up()
         self._playing.play_events(play)
-        self._foresight.memory.turn_away(play)
+        self._foresight.repeats.turn_away(play)
         if not self.conditions.outages.holds(play, operation, bytes_per_s):
             self._events.set_flow_cap(play, operation, bytes_per_s)
         self._playing.wake_now()
@@ -163,7 +163,7 @@ class FluidFabric:
         self._playing.catch_up()
         self._playing.play_events_of(np.asarray(resources, dtype=np.int64), np.empty(0, np.int64))
         self._playing.play_events(play)
-        self._foresight.memory.turn_away(play)
+        self._foresight.repeats.turn_away(play)
         self._events.reroute(play, operation, resources, latency_s)
         self._playing.wake_now()
 

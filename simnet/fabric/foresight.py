@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from simnet.fabric.connections import Beginning
 from simnet.fabric.kernels.tables import Tables
-from simnet.fabric.memory import Memory, is_usual
 from simnet.fabric.placement import Placement
 from simnet.fabric.recurrence import Outcome, Recurrence, evaluate, recurrence_of
+from simnet.fabric.repeats import Repeats, is_usual
 from simnet.fabric.settings import EngineSettings
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Foresight:
     Attributes
     ----------
     plays : list of Foreseen
-    memory : Memory
+    repeats : Repeats
         Of plays that are not foreseen by a recurrence.
     messages : messages of foreseen plays that are over
     simulated_messages : those of them whose times were worked out one by one
@@ -122,7 +122,7 @@ class Foresight:
         self.plays: list[Foreseen] = []
         self.messages = 0
         self.simulated_messages = 0
-        self.memory = Memory()
+        self.repeats = Repeats()
         self._engine = engine
         self._recurrences: dict[Placement, Recurrence | None] = {}
         self._outcomes: dict[Placement, Outcome | None] = {}
@@ -142,7 +142,7 @@ class Foresight:
         """
         placement = play.placement
         recurrence = self._recurrence(placement, tables) if gates_open or placement.schedule.joint else None
-        known = self._engine.memory and self.memory.recall(placement) is not None and is_usual(first)
+        known = self._engine.repeats and self.repeats.recall(placement) is not None and is_usual(first)
         if recurrence is None and not known:
             return False
         gate_s = np.full(placement.schedule.ranks, math.nan)
@@ -158,8 +158,8 @@ class Foresight:
 
     def watch(self, play: Play, first: Beginning, tables: Tables) -> None:
         """Have an eye on a play that shares nothing, could not be foreseen, and may come again."""
-        if self._engine.memory:
-            self.memory.watch(play, first, tables)
+        if self._engine.repeats:
+            self.repeats.watch(play, first, tables)
 
     def unsure(self) -> list[Foreseen]:
         """Return the plays from memory that not all ranks have joined: they join at once, or are to be played."""
@@ -182,7 +182,7 @@ class Foresight:
         """Work out the times of a play that all ranks have joined; tell whether that can be done."""
         placement = foreseen.play.placement
         if foreseen.recurrence is None:
-            foreseen.outcome = None if foreseen.gate_s.any() else self.memory.recall(placement)
+            foreseen.outcome = None if foreseen.gate_s.any() else self.repeats.recall(placement)
             return foreseen.outcome is not None
         # The same play comes again and again: from all ranks at once, over connections that are open.
         usual = not foreseen.first.setup_s.any() and not foreseen.gate_s.any()
@@ -244,10 +244,10 @@ class Foresight:
         """Forget what is kept of earlier plays of a placement."""
         self._recurrences.pop(placement, None)
         self._outcomes.pop(placement, None)
-        self.memory.forget(placement)
+        self.repeats.forget(placement)
 
     def forget_capacities(self) -> None:
         """Work everything out anew: what is alone on its resources with one capacity may not be with another."""
         self._recurrences.clear()
         self._outcomes.clear()
-        self.memory.forget_all()
+        self.repeats.forget_all()

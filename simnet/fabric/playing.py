@@ -96,7 +96,7 @@ class Playing:
                 self.play_events(play)
             return
         if self.events.now > play.begun:
-            self.foresight.memory.turn_away(play)
+            self.foresight.repeats.turn_away(play)
         self.events.open(play, ranks)
 
     def watch(self, play: Play, rank: int) -> None:
@@ -117,7 +117,7 @@ class Playing:
         self._report()
         if not self.has(play):
             return
-        self.foresight.memory.turn_away(play)
+        self.foresight.repeats.turn_away(play)
         self.events.cancel(play)
         self._connections.end(play.placement, self.env.now)
         self.wake_now()
@@ -134,7 +134,7 @@ class Playing:
 
     def play_events_of(self, resources: NDArray[np.int64], nodes: NDArray[np.int64]) -> None:
         """Have the kernel take over what is foreseen and uses one of these resources or nodes."""
-        self.foresight.memory.disturb(resources, nodes)
+        self.foresight.repeats.disturb(resources, nodes)
         for foreseen in self.foresight.using(resources, nodes):
             self.play_events(foreseen.play)
 
@@ -155,7 +155,7 @@ class Playing:
         self._report()
         self.foresight.plays.remove(foreseen)
         if foreseen.recurrence is None and foreseen.outcome is not None:
-            self.foresight.memory.hand_over(play.placement)
+            self.foresight.repeats.hand_over(play.placement)
         self.events.replay(play, foreseen.first, foreseen.joined(), foreseen.watched)
         self._report()
 
@@ -255,5 +255,5 @@ class Playing:
         if foreseen is not None:
             self.foresight.close(foreseen, self.events.tables)
             return
-        self.foresight.memory.remember(play, self.events.tables)
+        self.foresight.repeats.remember(play, self.events.tables)
         self.events.end(play)

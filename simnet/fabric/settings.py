@@ -17,8 +17,8 @@ class EngineSettings:
         Play schedules that share nothing as a max-plus recurrence.
     skip_periods : bool
         Skip whole periods of a recurrence.
-    memory : bool
-        Do not play again, event by event, what comes again and shares nothing. See `simnet.fabric.memory`.
+    repeats : bool
+        Do not play again, event by event, what comes again and shares nothing. See `simnet.fabric.repeats`.
     local_repair : bool
         Solve rates again only around what changed; otherwise for whole connected components.
     head_of_line : bool
@@ -30,7 +30,7 @@ class EngineSettings:
     skip_periods: bool = True
     local_repair: bool = True
     head_of_line: bool = False
-    memory: bool = True
+    repeats: bool = True
 
 
 DEFAULT_ENGINE = EngineSettings()

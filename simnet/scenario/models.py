@@ -48,7 +48,7 @@ class EngineSpec(Section):
         True, description="Play exchanges that share nothing as a recurrence, without events."
     )
     skip_periods: Annotated[bool, Flag()] = Field(True, description="Skip whole periods of a recurrence.")
-    memory: Annotated[bool, Flag()] = Field(True, description="Play what comes again, and shares nothing, once.")
+    repeats: Annotated[bool, Flag()] = Field(True, description="Play what comes again, and shares nothing, once.")
     local_repair: Annotated[bool, Flag()] = Field(
         True, description="Solve rates again only around what changed, not for whole connected components."
     )

@@ -21,7 +21,7 @@ from simnet.traffic import Kind, Schedule
 
 from .reference import Costs, Path, Player, Reference
 
-PLAIN = EngineSettings(recurrence=False, skip_periods=False, local_repair=False, memory=False)
+PLAIN = EngineSettings(recurrence=False, skip_periods=False, local_repair=False, repeats=False)
 """Every event is played, and every change of rates solved for a whole component."""
 
 

@@ -180,5 +180,5 @@ def test_what_is_resolved_has_every_default():
         "allow_oversubscribed": False,
     }
     assert resolved["run"] == {"iterations": 10, "warmup": 1, "seed": 0, "record": "tables"}
-    assert resolved["engine"] == {"recurrence": True, "skip_periods": True, "memory": True, "local_repair": True}
+    assert resolved["engine"] == {"recurrence": True, "skip_periods": True, "repeats": True, "local_repair": True}
     assert scenario.protocol.connection_cap_bytes_per_s == math.inf

@@ -19,7 +19,7 @@ from simnet.fabric.placement import Placement
 from simnet.fabric.play import Play
 from simnet.fabric.recurrence import Outcome
 
-__all__ = ["Memory", "is_usual"]
+__all__ = ["Repeats", "is_usual"]
 
 _MOST_HANDED_OVER = 2
 
@@ -37,7 +37,7 @@ def is_usual(first: Beginning) -> bool:
     return not first.setup_s.any() and not first.opens.any()
 
 
-class Memory:
+class Repeats:
     """Outcomes of plays that were played event by event and that nothing disturbed."""
 
     def __init__(self) -> None:
