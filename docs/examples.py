@@ -31,6 +31,7 @@ __all__ = ["Example", "difference", "run_page"]
 ROOT = Path(__file__).parents[1]
 
 _BLOCK = re.compile(r"^```(?P<about>[^\n`]+)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+_COMPILING = "compiling the simulation kernels"
 _COPY = re.compile(r"<!-- file: (\S+) -> (\S+) -->")
 _CLOCK = re.compile(r"^wall_time_s .*$|(?<=\"wall_time_s\": )[0-9.e-]+", re.MULTILINE)
 
@@ -123,10 +124,11 @@ def _pipeline(line: str) -> None:
 
 
 def _printed_by(action: Any) -> str:
-    """Return what an action prints, on both outputs, without spaces at the ends of lines."""
+    """Return what an action prints, on both outputs, without ends of spaces and what is said only once."""
     with contextlib.redirect_stdout(io.StringIO()) as output, contextlib.redirect_stderr(output):
         action()
-    return "".join(f"{line.rstrip()}\n" for line in output.getvalue().splitlines())
+    lines = [line.rstrip() for line in output.getvalue().splitlines()]
+    return "".join(f"{line}\n" for line in lines if not line.startswith(_COMPILING))
 
 
 def _command(words: list[str]) -> None:

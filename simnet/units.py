@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from fractions import Fraction
 
 __all__ = [
@@ -108,6 +109,7 @@ _SIZE_SHOWN = (("B", "KiB", "MiB", "GiB", "TiB", "PiB", "kB", "MB", "GB", "TB", 
 _DURATION_SHOWN = (("ns", "us", "ms", "s", "min", "h"),)
 _DURATION_PER_BYTE_SHOWN = (("ns/B", "us/B", "ms/B", "s/B"),)
 _FEW_DIGITS = 6
+_MANY_DIGITS = 15
 
 
 class UnitError(ValueError):
@@ -333,4 +335,13 @@ def _exact_text(value: float, units: dict[str, Fraction], shown: tuple[tuple[str
         best = min(texts, key=lambda text: text[0], default=(_FEW_DIGITS + 1, f"{value!r} {base}"))
         if best[0] <= _FEW_DIGITS:
             break
+    if best[0] >= _MANY_DIGITS:
+        # Nothing is short: then rather 4.9999999999999996 us than 8.333333333333333e-08 min.
+        for unit in shown[0]:
+            plain = decimal / units[unit]
+            if not 1 <= abs(plain) < 1000:
+                continue
+            number = format(Decimal(plain.numerator) / Decimal(plain.denominator), "f")
+            if float(Fraction(number) * units[unit]) == value:
+                return f"{number} {unit}"
     return best[1]

@@ -157,6 +157,7 @@ def test_refused_with_a_hint(parse, text, message, hint):
         (format_bandwidth(12.5e9), "100 Gbps"),
         (format_bandwidth(25e6), "200 Mbps"),
         (format_bandwidth(2**30, exact=True), "1 GiB/s"),
+        (format_duration(5.0 * 1e-6, exact=True), "4.9999999999999996 us"),
         (format_bandwidth(1e9 / 3), "2.667 Gbps"),
         (format_bandwidth(math.inf), "unlimited"),
         (format_size(25 * 2**20), "25 MiB"),

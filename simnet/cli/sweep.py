@@ -40,7 +40,9 @@ def sweep(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenario at every point."),
     ] = None,
-    processes: Annotated[int, typer.Option("-j", "--jobs", metavar="N", min=1, max=1024, help="Processes.")] = 1,
+    processes: Annotated[
+        int, typer.Option("-j", "--jobs", metavar="N", min=1, max=1024, help="Processes, one a core.")
+    ] = 1,
     dask: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: the address of its scheduler.")
     ] = None,

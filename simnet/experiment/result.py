@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ import pandas as pd
 from simnet.errors import InputError, Problem
 from simnet.experiment.columns import COLUMNS, DTYPES
 from simnet.experiment.messages import MessageFile
+from simnet.units import format_duration
 
 if TYPE_CHECKING:
     from simnet.experiment.plot.of_result import ResultPlots
@@ -82,6 +83,15 @@ class Result:
     faults: pd.DataFrame | None = None
     spans: pd.DataFrame | None = None
     load: pd.DataFrame | None = None
+
+    def __repr__(self) -> str:
+        """Return what it is of, and the names of its tables."""
+        jobs = "; ".join(
+            f"{row['job']} {format_duration(row['iteration_time_s'])} an iteration of {row['workers']} workers"
+            for row in self.summary.to_dict(orient="records")
+        )
+        tables = [one.name for one in fields(self) if isinstance(getattr(self, one.name), pd.DataFrame)]
+        return f"<Result {self.scenario.get('name', '')}: {jobs}; {', '.join(tables)}>"
 
     @property
     def messages(self) -> pd.DataFrame:

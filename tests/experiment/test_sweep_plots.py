@@ -49,6 +49,22 @@ def test_protocols_are_curves_and_architectures_panels(frame):
             assert line.get_ydata().tolist() == own["iteration_time_s"].tolist()
 
 
+def test_what_goes_along_with_workers_has_no_panels(frame):
+    """A cluster that grows with its workers: one curve a protocol, as long as the cluster gets."""
+    grown = frame[frame["training.architecture"] == "ring"].drop(columns="training.architecture")
+    grown = grown.rename(columns={"training.workers": "topology.star.hosts"})
+    for kind in ("curves", "scaling", "efficiency", "ratio"):
+        figure = plot(grown, kind)
+        [axes] = figure.axes
+        assert "along with workers: hosts" in (axes.get_title(), figure.get_suptitle())
+        assert [len(line.get_ydata()) for line in axes.lines][:2] in ([4, 4], [4, 60])
+
+
+def test_numbers_in_legends_say_of_what_they_are(frame):
+    figure = plot(frame[frame["protocol"] == "tcp"], "curves", x="training.architecture", by="training.workers")
+    assert [line.get_label() for line in figure.axes[0].lines] == ["workers 1", "workers 2", "workers 4", "workers 8"]
+
+
 def test_a_curve_looks_the_same_where_another_is_missing(frame):
     """All points of TCP over a ring have failed: IPoIB keeps its colour there."""
     holes = frame[~((frame["protocol"] == "tcp") & (frame["training.architecture"] == "ring"))]

@@ -17,7 +17,7 @@ from simnet.experiment.explain.computing import STRAGGLERS, Computing
 from simnet.experiment.explain.explanation import GROUPS, Explanation, group_of, parts_table
 from simnet.experiment.explain.ideal import Piece, Replays
 from simnet.experiment.explain.path import Stretch, Window, choose_window, critical_path
-from simnet.experiment.explain.sensitivity import sensitivity_table
+from simnet.experiment.explain.sensitivity import as_busy, sensitivity_table
 from simnet.experiment.findings import mean_iteration_time_s
 from simnet.experiment.simulation import Simulation, compile_for, simulate
 from simnet.experiment.tables import ordered
@@ -74,7 +74,9 @@ def explain(
     found = parts_of_run(simulate(replace(scenario, run=replace(scenario.run, records_plays=True))), job)
     if not sensitivity:
         return found
-    return replace(found, sensitivity=sensitivity_table(scenario, found.job))
+    table = sensitivity_table(scenario, found.job)
+    note = as_busy(found.cause, table)
+    return replace(found, sensitivity=table, notes=(*found.notes, *([note] if note else [])))
 
 
 def parts_of_run(simulation: Simulation, job: str | None = None) -> Explanation:

@@ -25,9 +25,13 @@ from simnet.training.communication.settings import Architecture
 from simnet.training.settings import JobSettings, RunSettings, TrainingSettings
 from simnet.workload import RecordedTrace
 
-__all__ = ["sensitivity_table"]
+__all__ = ["as_busy", "sensitivity_table"]
 
 _ITERATIONS = 3
+
+_EVERYTHING = "all links x2"
+
+_MUCH = 0.02
 
 _MOST_MESSAGES = 5_000
 """Of collectives in which each talks to each, those with more messages at once are not tried."""
@@ -69,6 +73,24 @@ def sensitivity_table(scenario: Scenario, job: str) -> pd.DataFrame:
     return ordered("sensitivity", pd.DataFrame(rows, columns=columns))
 
 
+def as_busy(cause: str, table: pd.DataFrame) -> str:
+    """Return a note where a class of links takes most of the time, but another one is as busy.
+
+    Parameters
+    ----------
+    cause : str
+        The part that takes most.
+    table : DataFrame
+        Of `sensitivity_table`.
+    """
+    name = cause.removeprefix("serialisation: ")
+    effects = table.set_index("change")["effect"]
+    alone, together = effects.get(f"{name} x2", math.nan), effects.get(_EVERYTHING, math.nan)
+    if not (together < -_MUCH and alone > 0.5 * together):
+        return ""
+    return f"other links are about as busy as {name}: making it alone faster helps little, see {_EVERYTHING}"
+
+
 def _iteration_time_s(scenario: Scenario, job: str) -> float:
     return mean_iteration_time_s(simulate(scenario), job)
 
@@ -92,6 +114,8 @@ def _changes(scenario: Scenario, place: int) -> Iterator[_Change]:
     """Yield all changes that may fit, each with what makes the changed scenario."""
     topology, protocol, job = scenario.topology, scenario.protocol, scenario.jobs[place]
     classes = sorted(set(classes_of_links(topology.compiled)))
+    if len(classes) > 1:
+        yield _EVERYTHING, partial(replace, scenario, topology=faster(topology, tuple(classes), 2.0))
     if np.isfinite(topology.compiled.node_memory_bandwidth).any():
         classes.append(MEMORY)
     for name in classes:

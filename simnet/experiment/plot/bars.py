@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from simnet.experiment.columns import COLUMNS
 from simnet.experiment.plot.style import COLOURS, HATCHES, label_axes, name_of, words_of
+from simnet.experiment.quantities import as_numbers
 
 __all__ = ["bars", "breakdown"]
 
@@ -30,11 +31,11 @@ def bars(frame: pd.DataFrame, y: str = "scaling_efficiency", by: Iterable[str] =
         Columns that name the bars; by default those of the sweep's parameters in which rows differ.
     title : str
     """
-    figure, axes = _lying_bars(frame, by)
+    figure, axes, names = _lying_bars(frame, by)
     drawn = axes.barh(range(len(frame)), frame[y], color=COLOURS[0], height=0.7)
     axes.bar_label(drawn, labels=[f"{value:.4g}" for value in frame[y]], padding=3)
     axes.set_xlim(0, 1.15 * float(frame[y].max()) or 1.0)
-    label_axes(axes, name_of(y), "", title, grid="x")
+    label_axes(axes, name_of(y), names, title, grid="x")
     return figure
 
 
@@ -51,7 +52,7 @@ def breakdown(frame: pd.DataFrame, by: Iterable[str] = (), *, title: str = "") -
         Columns that name the bars; by default those of the sweep's parameters in which rows differ.
     title : str
     """
-    figure, axes = _lying_bars(frame, by)
+    figure, axes, names = _lying_bars(frame, by)
     left = pd.Series(0.0, index=frame.index)
     parts = [*_PARTS, *(part for part in _RARE_PARTS if part in frame and frame[part].any())]
     for number, part in enumerate(parts):
@@ -68,13 +69,16 @@ def breakdown(frame: pd.DataFrame, by: Iterable[str] = (), *, title: str = "") -
         )
         left = left + frame[part]
     axes.set_xlim(0, 1.05 * float(left.max()) or 1.0)
-    label_axes(axes, name_of("iteration_time_s"), "", title, grid="x")
+    label_axes(axes, name_of("iteration_time_s"), names, title, grid="x")
     figure.legend(loc="outside lower center", ncols=len(parts), frameon=False)
     return figure
 
 
-def _lying_bars(frame: pd.DataFrame, by: Iterable[str]) -> tuple[Figure, Axes]:
-    """Return axes for one lying bar a row, the first on top; lying, because their names may be long."""
+def _lying_bars(frame: pd.DataFrame, by: Iterable[str]) -> tuple[Figure, Axes, str]:
+    """Return axes for one lying bar a row, the first on top; lying, because their names may be long.
+
+    What the names are of comes with them, where there are numbers among them, which do not say it.
+    """
     figure = Figure(figsize=(6.4, 1.6 + 0.4 * len(frame)), layout="constrained")
     axes = figure.add_subplot()
     columns = list(by) or _telling_columns(frame)
@@ -82,7 +86,8 @@ def _lying_bars(frame: pd.DataFrame, by: Iterable[str]) -> tuple[Figure, Axes]:
     axes.set_yticks(range(len(frame)), labels=names)
     axes.tick_params(axis="y", length=0)
     axes.invert_yaxis()
-    return figure, axes
+    has_numbers = any(as_numbers(frame[column]) is not None for column in columns)
+    return figure, axes, ", ".join(map(words_of, columns)) if has_numbers else ""
 
 
 def _telling_columns(frame: pd.DataFrame) -> list[str]:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from simnet.experiment.plot.style import COLOURS, LINES, MARKERS, label_axes, name_of, unit_of
+from simnet.experiment.plot.style import COLOURS, LINES, MARKERS, label_axes, name_of, unit_of, words_of
 from simnet.experiment.quantities import as_numbers
 from simnet.units import format_size
 
@@ -53,7 +53,7 @@ def curves(
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.add_subplot()
     draw_curves(axes, frame, x, y, by, title=title, log_x=log_x, log_y=log_y)
-    axes.legend(title=name_of(by), frameon=False)
+    axes.legend(title=None if as_numbers(frame[by]) is not None else name_of(by), frameon=False)
     return figure
 
 
@@ -99,7 +99,7 @@ def panel_axes(frame: pd.DataFrame, panel: str, title: str) -> tuple[Figure, Ite
     def cells() -> Iterator[tuple[Axes, str, pd.DataFrame]]:
         for number, (name, group) in enumerate(groups):
             axes = figure.add_subplot(down, across, number + 1)
-            yield axes, str(name), group
+            yield axes, _said(frame, panel, name), group
             axes.tick_params(axis="x", labelsize="small")
             if number % across:
                 axes.set_ylabel("")
@@ -107,6 +107,11 @@ def panel_axes(frame: pd.DataFrame, panel: str, title: str) -> tuple[Figure, Ite
                 axes.set_xlabel("")
 
     return figure, cells()
+
+
+def _said(frame: pd.DataFrame, column: str, value: object) -> str:
+    """Return a value as it is written beside what is drawn: a number with the name of its column before it."""
+    return str(value) if as_numbers(frame[column]) is None else f"{words_of(column)} {value}"
 
 
 def legend_below(figure: Figure) -> None:
@@ -156,7 +161,7 @@ def draw_curves(
         axes.plot(
             points["place"],
             points[y],
-            label=str(name),
+            label=_said(whole, by, name) if by is not None else str(name),
             color=colour,
             marker=MARKERS[number % len(MARKERS)],
             markersize=6 if len(points) <= 2 * _MOST_LABELS else 4,

@@ -82,9 +82,16 @@ def _write(axes: Axes, numbers: NDArray[np.float64], norm: Normalize) -> None:
         axes.text(
             column + 0.5,
             row + 0.5,
-            f"{number:.3g}",
+            _digits(number),
             ha="center",
             va="center",
             fontsize=8,
             color="black" if dark else "white",
         )
+
+
+def _digits(number: float) -> str:
+    """Return a number with three digits, zeroes at its end too; those of thousands in full."""
+    if 1e3 <= abs(number) < 1e6:
+        return f"{number:,.0f}"
+    return f"{number:.3g}" if number == round(number) else f"{number:#.3g}".rstrip(".")

@@ -145,11 +145,16 @@ def _chosen(view: SweepView, choice: Choice) -> _Chosen:
     # Where some points leave the number of workers as it is, the parameter is no number, and the column is.
     left = [name for name in left if name != x and not (x == "workers" and name == "training.workers")]
     left = [name for name in left if name not in drawn]
+    # What goes along with x, as the leaves of a cluster with its workers, needs no place of its own.
+    along = [name for name in left if _go_together(view.frame, name, x)]
+    left = [name for name in left if name not in along]
     by = choice.by or next((name for name in left if name == "protocol"), None) or _shortest(view, left)
     left = [name for name in left if name != by]
     panel = _shortest(view, left)
     left = [name for name in left if name != panel]
     frame, note = _at_first(view, view.frame, left)
+    if along:
+        note = "; ".join(filter(None, [note, f"along with {words_of(x)}: {', '.join(map(words_of, along))}"]))
     for column, most in ((by, _MOST_CURVES), (panel, _MOST_PANELS)):
         values = list(dict.fromkeys(frame[column])) if column is not None else []
         if len(values) > most:
@@ -160,6 +165,12 @@ def _chosen(view: SweepView, choice: Choice) -> _Chosen:
         others = [words_of(name) for name in drawn if name not in (x, by)]
         note = "; ".join(filter(None, [note, f"at any {' and '.join(others)}" if others else ""]))
     return _Chosen(frame, x, by, panel, note, is_line=not drawn)
+
+
+def _go_together(frame: pd.DataFrame, one: str, other: str) -> bool:
+    """Return whether each value of one column is found with one of another, and the other way round."""
+    pairs = frame[[one, other]].drop_duplicates()
+    return bool(pairs[one].is_unique and pairs[other].is_unique)
 
 
 def _at_first(view: SweepView, frame: pd.DataFrame, parameters: list[str]) -> tuple[pd.DataFrame, str]:
@@ -260,7 +271,7 @@ def _breakdown(view: SweepView, choice: Choice) -> Figure:
     if len(frame) > _MOST_BARS and workers is not None:
         most = frame[workers].max()
         frame = frame[frame[workers] == most]
-        names = [name for name in names if name != workers]
+        names = [name for name in names if name != workers and len(set(frame[name])) > 1]
         notes.append(f"{most} workers")
     while len(frame) > _MOST_BARS and names:
         widest = max(names, key=lambda name: frame[name].nunique())

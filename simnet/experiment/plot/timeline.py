@@ -31,6 +31,7 @@ _LOOKS = {
 _EXCHANGE, _QUEUED = "#444444", "#bbbbbb"
 _MOST_WORKERS = 8
 _MOST_LANES = 16
+_SEEN = 1e-3
 
 
 def timeline(result: Result, *, job: str | None = None, iteration: int | None = None) -> Figure:
@@ -89,7 +90,7 @@ def timeline(result: Result, *, job: str | None = None, iteration: int | None = 
     ]
     if lanes:
         handles.append(Patch(facecolor=_EXCHANGE, label="exchange"))
-        if any(row.start_s > row.announced_s for lane in lanes.values() for row in lane):
+        if any(_shows_queued(lane, end_s - begin_s) for lane in lanes.values()):
             handles.append(Patch(facecolor=_QUEUED, label="ready, not begun"))
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 5), frameon=False)
     return figure
@@ -156,6 +157,16 @@ def _draw_workers(
                 drawn.set_gid(f"worker {rank}: {what}")
     axes.set_yticks(range(len(ranks)), labels=[f"worker {rank}" for rank in ranks])
     axes.set_ylim(len(ranks) - 0.4, -0.6)
+
+
+def _shows_queued(lane: list[Any], whole_s: float) -> bool:
+    """Return whether an exchange is seen to wait: not behind the one before it in its line."""
+    end_s = -np.inf
+    for row in lane:
+        if row.start_s - max(row.announced_s, end_s) > _SEEN * whole_s:
+            return True
+        end_s = max(end_s, row.start_s + row.duration_s)
+    return False
 
 
 def _draw_exchanges(axes: Axes, lanes: dict[str, list[Any]], begin_s: float, scale: float) -> None:

@@ -85,7 +85,7 @@ def _question(view: SweepView) -> Section:
     if about.get("baseline"):
         words = ", ".join(f"{words_of(path)} {value}" for path, value in about["baseline"].items())
         text.append(f"Baseline: {words}; all else as at each point.")
-    fixed = [(words_of(name), str(value)) for name, value in _fixed(view)]
+    fixed = [(words_of(name), _inline(value)) for name, value in _fixed(view)]
     found = [tables.table(["the same at every point", "value"], fixed)] if fixed else []
     varied = [tables.parameters(view)] if view.parameters else []
     if not view.parameters:
@@ -114,8 +114,11 @@ def _fixed(view: SweepView) -> Iterator[tuple[str, object]]:
     yield from view.fixed.items()
     given = {path.rpartition(".")[2] for path in (*view.fixed, *view.parameters)}
     topology = (view.about.get("scenario") or {}).get("topology")
-    if topology is not None and not any(path.startswith("topology") for path in view.parameters):
-        yield "topology", topology if isinstance(topology, str) else _inline(topology)
+    if topology is not None and "topology" not in view.parameters:
+        for path in view.parameters:
+            if path.startswith("topology."):
+                topology = _without(topology, path.split(".")[1:])
+        yield "topology", topology
     for path, value in (view.about.get("set") or {}).items():
         given.add(path.rpartition(".")[2])
         yield path, value
@@ -127,6 +130,16 @@ def _fixed(view: SweepView) -> Iterator[tuple[str, object]]:
             and view.frame[name].iloc[0] != ""
         ):
             yield name, view.frame[name].iloc[0]
+
+
+def _without(value: object, keys: list[str]) -> object:
+    """Return a mapping without what a path leads to."""
+    if not isinstance(value, dict) or not keys:
+        return value
+    rest = {key: inner for key, inner in value.items() if key != keys[0]}
+    if len(keys) == 1 or keys[0] not in value:
+        return rest
+    return {key: _without(inner, keys[1:]) if key == keys[0] else inner for key, inner in value.items()}
 
 
 def _inline(value: object) -> str:

@@ -77,7 +77,8 @@ def _values(view: SweepView, name: str) -> tuple[str, int, str]:
 def points(view: SweepView) -> Table:
     """Return one row a point that has succeeded; of several seeds one row of means."""
     frame = view.frame
-    names = [*view.parameters, *(name for name in _SHOWN if name in frame and name not in view.parameters)]
+    workers = ["workers"] if view.workers == "workers" else []
+    names = [*dict.fromkeys([*view.parameters, *workers, *(name for name in _SHOWN if name in frame)])]
     is_mean = "seeds" in frame
     numbers = numbers_of_points(view)[view.rows["status"] == "ok"].tolist()
     head = ["seeds" if is_mean else "point", *(name_of(name) for name in names)]

@@ -34,7 +34,9 @@ def chosen(folder: str | Path, columns: str | None) -> pd.DataFrame:
     """
     frame = load_sweep(folder)
     if columns is None:
-        names = [*sweep_about(folder)["parameters"], *(name for name in _USUAL if name in frame)]
+        parameters = sweep_about(folder)["parameters"]
+        workers = [] if "training.workers" in parameters or len(set(frame.get("workers", ()))) < 2 else ["workers"]
+        names = [*parameters, *workers, *(name for name in _USUAL if name in frame)]
         failed = ["status", "error"] if (frame["status"] == "failed").any() else []
         return frame[[*names, *failed]]
     names = [name.strip() for name in columns.split(",")]

@@ -50,6 +50,19 @@ def test_a_class_of_links_that_limits_nothing_changes_nothing(tmp_path):
     assert found["host link (NIC) x2"] < -0.01
 
 
+def test_two_classes_that_are_as_busy_have_to_go_together(tmp_path):
+    """Two leaves, uplinks of the speed of a host's link: one flow of the ring is on each of them."""
+    fabric = {"leaves": 2, "spines": 4, "hosts_per_leaf": 4, "bandwidth": "1 Gbps", "latency": "2 us"}
+    found = simnet.explain(scenario(layers(tmp_path), {"leaf_spine": fabric}, {"workers": 8}))
+    effect = found.sensitivity.set_index("change")["effect"]
+    assert effect["leaf to spine x2"] > -0.01
+    assert effect["host link (NIC) x2"] > -0.01
+    assert effect["all links x2"] < -0.1
+    assert any("about as busy" in note and "all links x2" in note for note in found.notes)
+    one_leaf = simnet.explain(scenario(layers(tmp_path), {"leaf_spine": fabric}, {"workers": 4}))
+    assert not any("about as busy" in note for note in one_leaf.notes)
+
+
 def test_it_is_the_same_each_time_and_can_be_left_out(tmp_path):
     data = scenario(layers(tmp_path), star(2), {"workers": 2, "jitter": {"distribution": "normal", "sigma": 0.1}})
     one, other = simnet.explain(data), simnet.explain(data)
