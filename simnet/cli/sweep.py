@@ -75,7 +75,7 @@ def sweep(
         return
     say = tell_nobody if quiet else tell
     try:
-        with _executor(dask) as executor, _shown_progress(quiet) as show:
+        with _executor(dask) as executor, _shown_progress(quiet) as show, _told_to_go_on():
             end = run_sweep(
                 loaded,
                 store,
@@ -86,9 +86,6 @@ def sweep(
                 tell=show,
                 say=say,
             )
-    except InputError:
-        tell("stopped: what is finished is kept; the same command goes on from there")
-        raise
     except KeyboardInterrupt:
         write_sweep(loaded, store)
         tell(f"stopped: what is finished is in {folder}; the same command goes on from there")
@@ -131,6 +128,7 @@ def table(
 ) -> None:
     """Print the table of a sweep for papers and other tools."""
     from simnet.errors import InputError, Problem, attempt
+    from simnet.experiment.files import write_whole
     from simnet.experiment.sweep import load_sweep
     from simnet.experiment.sweep.printing import chosen, in_form
 
@@ -145,13 +143,15 @@ def table(
         raise InputError(problems)
     if form == "parquet":
         assert output is not None
-        wanted.to_parquet(output, index=False)
+        with write_whole(output) as file:
+            wanted.to_parquet(file, index=False)
         return
     text = in_form(wanted, form)
     if output is None:
         print(text)
     else:
-        output.write_text(text + "\n", encoding="utf-8")
+        with write_whole(output) as file:
+            file.write_text(text + "\n", encoding="utf-8")
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -178,6 +178,18 @@ def _list_points(sweep: Sweep, store: Store, shard: tuple[int, int], processes: 
     left = int((frame["status"] == "to run").sum())
     seconds = estimate_s(sweep, outcomes, shard) / processes
     print(f"{len(frame)} points, {left} to run: about {format_duration(float(f'{seconds:.2g}'))}")
+
+
+@contextmanager
+def _told_to_go_on() -> Iterator[None]:
+    """Tell how to go on where the folder can no longer be written."""
+    from simnet.errors import InputError
+
+    try:
+        yield
+    except InputError:
+        tell("stopped: what is finished is kept; the same command goes on from there")
+        raise
 
 
 @contextmanager

@@ -90,7 +90,7 @@ def main_effects(frame: pd.DataFrame, parameters: Sequence[str], column: str) ->
     levels: dict[str, NDArray[np.int64]] = {}
     grouped: list[str] = []
     for parameter in parameters:
-        codes = pd.factorize(frame[parameter])[0]
+        codes = pd.factorize(frame[parameter], use_na_sentinel=False)[0]
         values = as_numbers(frame[parameter]) if codes.max() + 1 > max(_MOST_LEVELS, len(codes) // 4) else None
         if values is not None:
             codes = pd.factorize(pd.qcut(values, _GROUPS, duplicates="drop"))[0]

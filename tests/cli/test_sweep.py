@@ -122,3 +122,9 @@ def test_columns_that_are_not_there(folder, command):
     assert output.status == 2
     assert "there is no column 'iteration_tme_s', did you mean 'iteration_time_s'?" in output.err
     assert "there is no column 'bla'" in output.err
+
+
+def test_nothing_is_said_to_be_finished_where_no_cluster_answers(folder, command):
+    output = command("sweep", "scan.yaml", "--dask", "nowhere")
+    assert output.status == 2
+    assert "stopped" not in output.err

@@ -90,3 +90,14 @@ def test_a_parameter_drawn_at_random_is_put_into_groups():
 @pytest.mark.parametrize("values", [[3.0, 3.0, 3.0], [np.nan, 1.0, np.nan]])
 def test_nothing_is_explained_where_nothing_varies(values):
     assert main_effects(pd.DataFrame({"p0": [1, 2, 3], "y": values}), ["p0"], "y") is None
+
+
+@pytest.mark.parametrize("lacking", [None, float("nan")])
+def test_a_value_that_some_points_lack_is_one_more_value(lacking):
+    """Points of a list need not give what others vary."""
+    frame = grid(lambda a, b: (a or 3) + b, [1, 2, 0], [10, 14])
+    named = frame.assign(p0=frame["p0"].map({1: 1, 2: 2, 0: lacking}))
+    found, expected = main_effects(named, ["p0", "p1"], "y"), main_effects(frame, ["p0", "p1"], "y")
+    assert found is not None
+    assert expected is not None
+    assert found.shares == pytest.approx(expected.shares, abs=1e-12)

@@ -8,7 +8,9 @@ run again, each alone, and one that kills its process each time fails.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -221,7 +223,7 @@ class _Processes:
 
     def _begin(self) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._processes, context, initializer=_ignore_interrupts)
+        return ProcessPoolExecutor(self._processes, context, initializer=_begin_worker)
 
     def _kill(self) -> None:
         # There is no other way to stop what a pool has under way.
@@ -229,9 +231,20 @@ class _Processes:
             process.kill()
 
 
-def _ignore_interrupts() -> None:
-    """Leave it to the parent what Ctrl-C means."""
+def _begin_worker() -> None:
+    """Leave it to the parent what Ctrl-C means, and end when the parent does, even where it is killed.
+
+    A worker that waits for tasks would not see that: it holds the other end of the queue itself.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _run(pool: _Lasting | _Processes, tasks: Sequence[Task], course: _Course, at_once: int) -> None:

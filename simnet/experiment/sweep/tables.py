@@ -31,7 +31,10 @@ _CONFIDENCE_95 = (
     *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
     *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
 )
-"""Two-sided 95 % quantile of Student's t by degrees of freedom, up to 30; beyond, that of the normal distribution."""
+"""Two-sided 95 % quantile of Student's t by degrees of freedom, up to 30."""
+
+_NORMAL_95 = 1.959963984540054
+"""That of the normal distribution, which it comes near to."""
 
 
 def shown(value: object) -> object:
@@ -83,7 +86,9 @@ def _with_baseline(frame: pd.DataFrame, sweep: Sweep) -> pd.DataFrame:
     others = [path for path in sweep.parameters if path not in sweep.baseline]
     is_base = pd.Series(True, index=frame.index)
     for path, value in sweep.baseline.items():
-        is_base &= frame[path].map(str) == str(shown(value))
+        wanted = shown(value)
+        # Where some points have no value, whole numbers have become floating-point ones.
+        is_base &= frame[path].map(lambda known, wanted=wanted: known == wanted or str(known) == str(wanted))
     by = [*others, "job"]
     base = frame.loc[is_base].drop_duplicates(by).set_index(by)
     keys = pd.MultiIndex.from_frame(frame[by]) if len(by) > 1 else pd.Index(frame[by[0]])
@@ -114,14 +119,21 @@ def means_of(frame: pd.DataFrame, parameters: Sequence[str]) -> pd.DataFrame:
     numbers = [column.name for column in COLUMNS["summary"] if column.dtype != "str" and column.name in good]
     groups = good.groupby(by, sort=False, dropna=False)
     count = groups.size()
-    freedom = np.minimum(count.to_numpy() - 1, len(_CONFIDENCE_95))
-    t = np.array([_CONFIDENCE_95[f] if f < len(_CONFIDENCE_95) else 1.96 for f in np.maximum(freedom, 0)])
+    t = np.array([_student_95(int(seeds) - 1) for seeds in count])
     means, deviations = groups[numbers].mean(), groups[numbers].std()
     columns: dict[str, Any] = {"seeds": count}
     for name in numbers:
         columns[name] = means[name]
         columns[f"{name}_ci95"] = deviations[name] * t / np.sqrt(count)
     return pd.DataFrame(columns).reset_index()
+
+
+def _student_95(freedom: int) -> float:
+    """Return the two-sided 95 % quantile of Student's t; beyond the table by its expansion, to within 1e-5."""
+    if freedom < len(_CONFIDENCE_95):
+        return _CONFIDENCE_95[freedom]
+    z = _NORMAL_95
+    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
 def write_sweep(sweep: Sweep, store: Store) -> pd.DataFrame:

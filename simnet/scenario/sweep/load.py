@@ -118,6 +118,7 @@ def load_sweep_file(sweep: str | Path | Mapping[str, Any], overrides: Iterable[O
         Point(number, {value.path: value.value for value in row}, (*common, *_overrides(document, row)))
         for number, row in enumerate(rows)
     )
+    _check_lost(common, points)
     _check_values(scenario, points)
     return Sweep(
         spec.name or name,
@@ -126,7 +127,7 @@ def load_sweep_file(sweep: str | Path | Mapping[str, Any], overrides: Iterable[O
         inside,
         parameters,
         points,
-        _baseline(document, spec, parameters),
+        _baseline(document, spec, parameters, points),
         tuple(spec.keep or ()),
         spec.repeat is not None,
     )
@@ -230,7 +231,9 @@ def _those_where(document: Document, spec: SweepSpec, rows: list[list[_Value]]) 
     return [row for row, keeps in zip(rows, kept, strict=True) if keeps]
 
 
-def _baseline(document: Document, spec: SweepSpec, parameters: Sequence[str]) -> Mapping[str, Any]:
+def _baseline(
+    document: Document, spec: SweepSpec, parameters: Sequence[str], points: Sequence[Point]
+) -> Mapping[str, Any]:
     given = spec.baseline or {}
     unknown = [path for path in given if path not in parameters]
     if unknown:
@@ -238,7 +241,35 @@ def _baseline(document: Document, spec: SweepSpec, parameters: Sequence[str]) ->
         raise InputError(
             document.problem(("baseline", path), f"{path} is not varied", hint, at_key=True) for path in unknown
         )
+    if not any(all(_is_same(point.values.get(path), value) for path, value in given.items()) for point in points):
+        hint = "values that a point has are wanted"
+        raise InputError(document.problem(("baseline",), "no point has the values of the baseline", hint))
     return given
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    return bool(value == other) or str(value) == str(other)
+
+
+def _check_lost(common: Sequence[Override], points: Sequence[Point]) -> None:
+    """Refuse values that another one, which comes later, replaces at every point, or at some."""
+    problems: dict[Problem, None] = {}
+    seen: set[tuple[str, ...]] = set()
+    for point in points:
+        if tuple(point.values) in seen:
+            continue
+        seen.add(tuple(point.values))
+        # Of what is the same at every point, that of the command line may replace that of the file.
+        for place, later in list(enumerate(point.overrides))[len(common) :]:
+            for earlier in point.overrides[:place]:
+                if earlier.path[: len(later.path)] == later.path:
+                    lost, by = ".".join(earlier.path), ".".join(later.path)
+                    why = "it varies" if lost == by else f"{by} varies, and replaces it"
+                    message = f"{lost} has no effect: {why}"
+                    problem = earlier.document.problem((), message, "one of them is wanted", at_key=True)
+                    problems[problem] = None
+    if problems:
+        raise InputError(problems)
 
 
 def _check_values(scenario: Document, points: Sequence[Point]) -> None:

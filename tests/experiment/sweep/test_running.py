@@ -12,6 +12,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -146,6 +147,21 @@ def test_repeats_have_a_mean_and_an_interval(tmp_path):
         half = 4.303 * times.std() / 3**0.5
         assert means["iteration_time_s_ci95"][number] == pytest.approx(half, rel=1e-9)
     assert (tmp_path / "means.csv").is_file()
+
+
+@pytest.mark.parametrize(("seeds", "t"), [(31, 2.0423), (32, 2.0395), (61, 2.0003), (101, 1.98397)])
+def test_an_interval_of_many_seeds_is_still_of_student(seeds, t):
+    """Quantiles of 30, 31, 60 and 100 degrees of freedom, as tables have them."""
+    frame = pd.DataFrame({"status": "ok", "job": "train", "iteration_time_s": np.arange(seeds, dtype=float)})
+    half = means_of(frame, [])["iteration_time_s_ci95"][0]
+    assert half == pytest.approx(t * frame["iteration_time_s"].std() / seeds**0.5, rel=2e-4)
+
+
+def test_a_baseline_of_a_key_that_some_points_lack(tmp_path):
+    points = [{"training.workers": 1}, {"training.workers": 2}, {"training.overlap": False}]
+    sweep, store = sweep_of(list=points, baseline={"training.workers": 1}), Store(tmp_path)
+    run_sweep(sweep, store)
+    assert write_sweep(sweep, store)["baseline_speedup"][0] == 1.0
 
 
 def test_a_baseline_is_the_same_point_with_its_values(tmp_path):
@@ -298,3 +314,36 @@ def test_a_point_that_kills_its_process_fails_and_the_others_do_not(tmp_path, mo
     assert (end.done, end.failed) == (2, 2)
     assert frame["status"].tolist() == ["ok", "failed"] * 2
     assert frame["error"][1].startswith("its process was killed")
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    """What waits for tasks holds the queue open itself, and would wait for ever."""
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import os, time\n"
+        "from simnet.experiment.sweep.running import _Processes\n"
+        "if __name__ == '__main__':\n"
+        "    with _Processes(2) as pool:\n"
+        "        pool.submit([]).result()\n"
+        "        print(*pool._pool._processes, flush=True)\n"
+        "        time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        workers = [int(number) for number in parent.stdout.readline().split()]
+        parent.kill()
+    assert workers
+    until = time.monotonic() + 30
+    while (left := [worker for worker in workers if _is_running(worker)]) and time.monotonic() < until:
+        time.sleep(0.05)
+    for worker in left:
+        os.kill(worker, signal.SIGKILL)
+    assert not left
+
+
+def _is_running(process: int) -> bool:
+    try:
+        # What nobody waits for stays as a zombie (Z) where there is no init.
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

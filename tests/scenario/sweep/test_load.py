@@ -117,6 +117,18 @@ def test_whole_numbers_between_whole_bounds():
             "'workers > 5': no point has 'workers'",
         ),
         (
+            "{scenario: resnet50_16gpu, grid: {training.workers: [1]}, baseline: »{training.workers: 2}}",
+            "no point has the values of the baseline, values that a point has are wanted",
+        ),
+        (
+            "{scenario: resnet50_16gpu, set: {»training.workers: 2}, grid: {training.workers: [1]}}",
+            "training.workers has no effect: it varies, one of them is wanted",
+        ),
+        (
+            "{scenario: resnet50_16gpu, grid: {protocol.tcp.mtu: [»9000 B], protocol: [tcp, rdma]}}",
+            "protocol.tcp.mtu has no effect: protocol varies, and replaces it, one of them is wanted",
+        ),
+        (
             "{scenario: resnet50_16gpu, grid: {training.workers: [1]}, baseline: {»protocol: tcp}}",
             "protocol is not varied, one of training.workers is wanted",
         ),
