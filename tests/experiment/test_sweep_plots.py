@@ -8,6 +8,7 @@ import pytest
 
 import simnet
 from simnet.errors import InputError
+from simnet.experiment.plot.laws import efficiency
 from simnet.experiment.plot.of_sweep import KINDS, plot
 from simnet.experiment.plot_kinds import PLOT_KINDS
 from simnet.experiment.scaling import fitted_laws
@@ -184,3 +185,12 @@ def test_mappings_are_named_in_few_words():
     frame = simnet.sweep(star_scenario(2), {"training.architecture": ["ring", servers]}, {"run.iterations": 1})
     labels = [text.get_text() for text in plot(frame, "breakdown").axes[0].get_yticklabels()]
     assert labels == ["ring", "parameter_server, servers 1, placement colocated"]
+
+
+def test_fits_that_explain_little_are_not_drawn():
+    """A speed-up that rises and falls is no law's: R² is below 0.9."""
+    frame = pd.DataFrame({"workers": [1, 2, 4, 8, 16], "speedup": [1.0, 1.9, 1.0, 2.5, 0.5], "protocol": "tcp"})
+    frame["scaling_efficiency"] = frame["speedup"] / frame["workers"]
+    found = fitted_laws(frame["workers"], frame["speedup"])
+    assert max(found["amdahl_r_squared"], found["gustafson_r_squared"]) < 0.9
+    assert not [line for line in efficiency(frame).axes[0].lines if line.get_gid()]

@@ -15,12 +15,15 @@ __all__ = ["efficiency"]
 
 _LAWS = {"amdahl": (amdahl, "--"), "gustafson": (gustafson, ":")}
 _ONE = "all"
+_NEAR = 0.9  # of the variance of speed-up: a curve that explains less would only mislead
 
 
 def efficiency(
     frame: pd.DataFrame, x: str = "workers", by: str | None = None, panel: str | None = None, *, title: str = ""
 ) -> Figure:
     """Return scaling efficiency over the number of workers, and the nearest curves of Amdahl and of Gustafson.
+
+    Those that explain less than 0.9 of the variance of speed-up are left out.
 
     Parameters
     ----------
@@ -43,7 +46,7 @@ def efficiency(
             numbers = np.geomspace(max(series[x].min(), 1), series[x].max(), 60)
             for law, (curve, line) in _LAWS.items():
                 fraction = fits[f"{law}_serial_fraction"]
-                if np.isfinite(fraction):
+                if fits[f"{law}_r_squared"] >= _NEAR:
                     share = curve(numbers, fraction) / numbers
                     [drawn] = axes.plot(
                         numbers, share, line, color=COLOURS[number % len(COLOURS)], linewidth=1, zorder=1.5

@@ -179,7 +179,7 @@ def _scaling(view: SweepView) -> Section:
         "Lines are the nearest curves, by least squares, of Amdahl's law, 1 / (f + (1 - f)/P), in 1/speed-up, and of "
         "Gustafson's, P - f (P - 1), in speed-up. f is the fraction that would be serial if that were all that holds "
         "speed-up back; R² is the part of the variance of the speed-up that a curve explains: below 0 it is no better "
-        "than a constant, and f means nothing.",
+        "than a constant, and f means nothing. Curves that explain less than 0.9 are not drawn.",
     )
     table = tables.table([*map(words_of, by), "points", *head], rows)
     return Section("scaling", "Scaling", text, pictures, (table,))
