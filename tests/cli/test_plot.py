@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+from matplotlib.figure import Figure
+
+from simnet.experiment.plot import save_figure
 from simnet.experiment.plot_kinds import PLOT_KINDS
 
 SWEEP = """
@@ -72,3 +76,10 @@ def test_mistakes(folder, command, arguments, said):
     assert said in output.err
     assert len(output.err.splitlines()) == 1
     assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("form", ["svg", "png", "pdf"])
+def test_a_full_disk_is_told_as_such(form):
+    with pytest.raises(OSError, match="No space left"):
+        save_figure(Figure(), "/dev/full", form=form)

@@ -128,3 +128,11 @@ def test_nothing_is_said_to_be_finished_where_no_cluster_answers(folder, command
     output = command("sweep", "scan.yaml", "--dask", "nowhere")
     assert output.status == 2
     assert "stopped" not in output.err
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "3", '{"parameters": 3}'])
+def test_a_folder_that_says_nothing_of_its_sweep(folder, command, text):
+    (folder / "sweep.json").write_text(text)
+    output = command("table", ".")
+    assert output.status == 2
+    assert output.err.startswith(".: no sweep: sweep.json cannot be read: it names no parameters")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from html import escape
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Literal
 
@@ -50,7 +50,9 @@ def save_figure(figure: Figure, path: str | Path, form: str | None = None) -> No
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.hashsalt": "simnet", "svg.fonttype": "path"}):
-        figure.savefig(path, format=form, dpi=150, metadata=metadata)
+        # Of a full disk matplotlib would say something else.
+        figure.savefig(drawn := BytesIO(), format=form, dpi=150, metadata=metadata)
+    path.write_bytes(drawn.getvalue())
 
 
 def inline_svg(figure: Figure, name: str, words: str) -> str:

@@ -216,7 +216,10 @@ def sweep_about(folder: str | Path) -> dict[str, Any]:
         The folder holds no sweep.
     """
     try:
-        return dict(json.loads((Path(folder) / _ABOUT).read_text(encoding="utf-8")))
+        about = json.loads((Path(folder) / _ABOUT).read_text(encoding="utf-8"))
+        if not isinstance(about, dict) or not isinstance(about.get("parameters"), list):
+            raise ValueError("it names no parameters")
+        return about
     except (OSError, ValueError) as error:
         hint = "the folder that `simnet sweep` wrote is wanted"
         if (Path(folder) / "summary.csv").exists():
