@@ -81,5 +81,7 @@ def test_mistakes(folder, command, arguments, said):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 @pytest.mark.parametrize("form", ["svg", "png", "pdf"])
 def test_a_full_disk_is_told_as_such(form):
+    figure = Figure()
+    figure.add_subplot().plot(range(10_000), [number % 7 for number in range(10_000)])
     with pytest.raises(OSError, match="No space left"):
-        save_figure(Figure(), "/dev/full", form=form)
+        save_figure(figure, "/dev/full", form=form)
