@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simnet.cli.telling import tell
+from simnet.experiment.telling import tell
 
 if TYPE_CHECKING:
     from simnet.scenario import CollectiveSettings

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from simnet.cli.telling import tell, tell_nobody
+from simnet.experiment.telling import tell, tell_nobody
 
 __all__ = ["compare", "explain"]
 
@@ -38,7 +38,7 @@ def explain(
     quiet: _Quiet = False,
 ) -> None:
     """Tell where the time of an iteration goes, and what would make it shorter."""
-    from simnet.cli.frames import form_problems
+    from simnet.cli.frames import form_problems, frame_in_form
     from simnet.errors import InputError, attempt
     from simnet.experiment.explain import explain as explain_one
     from simnet.scenario import load_scenario, override_from_text
@@ -50,7 +50,14 @@ def explain(
     if problems or loaded is None:
         raise InputError(problems)
     found = explain_one(loaded, say=tell_nobody if quiet else tell, job=job, sensitivity=sensitivity and not as_csv)
-    _print(_csv(found.parts) if as_csv else found.as_json() if as_json else str(found), output)
+    _give(
+        frame_in_form(found.parts, as_csv=True, as_json=False)
+        if as_csv
+        else found.as_json()
+        if as_json
+        else str(found),
+        output,
+    )
 
 
 def compare(
@@ -66,7 +73,7 @@ def compare(
     quiet: _Quiet = False,
 ) -> None:
     """Compare two scenarios, which are run, or results: what differs in them, and in what came of them."""
-    from simnet.cli.frames import form_problems
+    from simnet.cli.frames import form_problems, frame_in_form
     from simnet.errors import InputError
     from simnet.experiment.compare import compare as compare_both
 
@@ -74,23 +81,19 @@ def compare(
     if problems:
         raise InputError(problems)
     found = compare_both(a, b, explain=explained, say=tell_nobody if quiet else tell)
-    _print(_csv(found.results) if as_csv else found.as_json() if as_json else str(found), output)
+    _give(
+        frame_in_form(found.results, as_csv=True, as_json=False)
+        if as_csv
+        else found.as_json()
+        if as_json
+        else str(found),
+        output,
+    )
 
 
-def _csv(frame: object) -> str:
-    import pandas as pd
+def _give(text: str, output: Path | None) -> None:
+    from simnet.cli.frames import print_or_write
 
-    assert isinstance(frame, pd.DataFrame)
-    return frame.to_csv(index=False, lineterminator="\n").rstrip("\n")
-
-
-def _print(text: str, output: Path | None) -> None:
-    """Print a text, or write it into a file."""
-    if output is None:
-        print(text)
-        return
-    from simnet.experiment.files import write_whole
-
-    with write_whole(output) as file:
-        file.write_text(text + "\n", encoding="utf-8")
-    tell(f"wrote {output}")
+    print_or_write(text, output)
+    if output is not None:
+        tell(f"wrote {output}")

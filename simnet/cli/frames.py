@@ -6,11 +6,13 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
     from simnet.errors import Problem
 
-__all__ = ["form_problems", "frame_as_json", "frame_as_text", "frame_in_form"]
+__all__ = ["form_problems", "frame_as_json", "frame_as_text", "frame_in_form", "print_or_write"]
 
 
 def frame_as_json(frame: pd.DataFrame) -> str:
@@ -44,6 +46,17 @@ def frame_in_form(frame: pd.DataFrame, *, as_csv: bool, as_json: bool, form: str
     if as_json:
         return frame_as_json(frame)
     return frame.to_csv(index=False, lineterminator="\n").rstrip("\n") if as_csv else frame_as_text(frame, form)
+
+
+def print_or_write(text: str, output: Path | None) -> None:
+    """Print a text, or write it into a file, whole or not at all."""
+    if output is None:
+        print(text)
+        return
+    from simnet.experiment.files import write_whole
+
+    with write_whole(output) as file:
+        file.write_text(text + "\n", encoding="utf-8")
 
 
 def _shown(value: object, form: str) -> str:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from simnet.cli.telling import tell
 from simnet.experiment.plot_kinds import PLOT_KINDS
+from simnet.experiment.telling import tell
 
 __all__ = ["plot", "report"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simnet.cli.telling import tell, tell_nobody
+from simnet.experiment.telling import tell, tell_nobody
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simnet.cli.telling import tell, tell_nobody
+from simnet.experiment.telling import tell, tell_nobody
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -127,6 +127,7 @@ def table(
     ] = None,
 ) -> None:
     """Print the table of a sweep for papers and other tools."""
+    from simnet.cli.frames import print_or_write
     from simnet.errors import InputError, Problem, attempt
     from simnet.experiment.files import write_whole
     from simnet.experiment.sweep import load_sweep
@@ -146,12 +147,7 @@ def table(
         with write_whole(output) as file:
             wanted.to_parquet(file, index=False)
         return
-    text = in_form(wanted, form)
-    if output is None:
-        print(text)
-    else:
-        with write_whole(output) as file:
-            file.write_text(text + "\n", encoding="utf-8")
+    print_or_write(in_form(wanted, form), output)
 
 
 def _shard(text: str) -> tuple[int, int]:

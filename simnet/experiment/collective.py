@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import gc
 import math
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from types import MappingProxyType
 
 import pandas as pd
@@ -21,6 +19,7 @@ import simpy
 
 from simnet.errors import InvariantError
 from simnet.experiment.tables import ordered
+from simnet.experiment.telling import tell
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.network import Network
 from simnet.fabric.placement import Placement, place
@@ -94,7 +93,7 @@ def run_collective(settings: CollectiveSettings, say: Callable[[str], None] | No
     >>> f"{frame.time_us[0]:.3f}"  # 2 (4 - 1)(1 MB / 4 / 12.5 GB/s + 2 us)
     '132.000'
     """
-    say = say or partial(print, file=sys.stderr, flush=True)
+    say = say or tell
     compile_kernels(say)
     protocol = settings.protocol
     if protocol.connection == "persistent":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from simnet.experiment.result import Result, load_result
 from simnet.experiment.run import result_of, run
 from simnet.experiment.simulation import compile_for, simulate
 from simnet.experiment.tables import ordered
+from simnet.experiment.telling import tell
 from simnet.scenario import Scenario, load_scenario
 
 __all__ = ["Comparison", "compare"]
@@ -115,7 +115,7 @@ def compare(a: _Side, b: _Side, *, explain: bool | None = None, say: Callable[[s
     SimulationError
         A run came to a stop.
     """
-    say = say or _say
+    say = say or tell
     sides = [_opened(side) for side in (a, b)]
     wanted = explain if explain is not None else all(isinstance(side, Scenario) for side in sides)
     found = [_looked_at(side, say, explain=wanted) for side in sides]
@@ -266,7 +266,3 @@ def _aligned(rows: Iterable[tuple[str, ...]]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -74,12 +74,16 @@ def findings_of(simulation: Simulation) -> Findings:
     if links["utilisation"].max() > 1 + 1e-9:
         raise InvariantError(f"{bottleneck} carried more than its capacity")
     iterations, exchanges = simulation.recorder.rows(IterationRow), simulation.recorder.rows(CollectiveRow)
-    found = []
+    found: list[JobFindings] = []
+    odd: list[str] = []
     for job in jobs:
         times = iteration_columns([row for row in iterations if row.job == job.settings.name], job.course)
         own = [row for row in exchanges if row.job == job.settings.name]
-        found.append(JobFindings(job, summarise(simulation, job, times, own, bottleneck), times, own))
-    odd = (warning for one in found for warning in _odd(simulation, one, links))
+        is_measured = times["iteration"] >= 0
+        measured = {name: values[is_measured] for name, values in times.items()}
+        one = JobFindings(job, summarise(simulation, job, times, measured, own, bottleneck), times, own)
+        found.append(one)
+        odd += _odd(simulation, one, measured, links)
     return Findings(tuple(found), links, (*simulation.scenario.warnings, *odd))
 
 
@@ -93,10 +97,8 @@ def mean_iteration_time_s(simulation: Simulation, job: str) -> float:
     return math.fsum(times_s) / len(times_s) + (one.supervisor.recovery_s() if one.supervisor is not None else 0.0)
 
 
-def _odd(simulation: Simulation, one: JobFindings, links: Columns) -> Iterator[str]:
+def _odd(simulation: Simulation, one: JobFindings, measured: Columns, links: Columns) -> Iterator[str]:
     """Yield what is to be looked at twice; of which job, where there are several."""
-    is_measured = one.iterations["iteration"] >= 0
-    measured = {name: values[is_measured] for name, values in one.iterations.items()}
     look = Look(simulation.scenario, one.job, simulation.fabric, one.summary, measured, links, one.exchanges)
     said = f"{one.job.settings.name}: " if len(simulation.jobs) > 1 else ""
     yield from (f"{said}{warning}" for warning in sanity_warnings(look))

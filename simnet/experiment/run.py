@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -25,6 +24,7 @@ from simnet.experiment.tables import (
     staleness_table,
     workers_table,
 )
+from simnet.experiment.telling import tell
 from simnet.fabric.packet.fabric import PacketFabric
 from simnet.scenario import Override, Scenario, load_scenario
 from simnet.training.records import SpanRow
@@ -65,7 +65,7 @@ def run(
     """
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario, overrides)
-    compile_for(scenario, say or _say)
+    compile_for(scenario, say or tell)
     if timeline:
         scenario = replace(scenario, run=replace(scenario.run, records_timeline=True))
     return run_scenario(scenario)
@@ -134,7 +134,3 @@ def _versions() -> dict[str, str]:
 
             found[name] = __version__
     return found
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

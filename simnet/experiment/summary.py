@@ -31,6 +31,7 @@ def summarise(
     simulation: Simulation,
     job: Job,
     iterations: Columns,
+    measured: Columns,
     exchanges: Sequence[CollectiveRow],
     bottleneck: str,
 ) -> dict[str, Any]:
@@ -42,6 +43,8 @@ def summarise(
     job : Job
     iterations : columns
         Of the job, as of `simnet.experiment.tables.iteration_columns`.
+    measured : columns
+        Of these the ones that are measured.
     exchanges : sequence of CollectiveRow
         Of the job.
     bottleneck : str
@@ -56,9 +59,7 @@ def summarise(
     """
     scenario, fabric = simulation.scenario, simulation.fabric
     training, workload = job.settings.training, job.settings.workload
-    is_measured = iterations["iteration"] >= 0
-    measured = {name: values[is_measured] for name, values in iterations.items()}
-    if not is_measured.any():
+    if not len(measured["iteration"]):
         raise SimulationError(f"no worker of job {job.settings.name} ended an iteration in the measured time")
     numbers = range(scenario.run.warmup, scenario.run.warmup + scenario.run.iterations)
     means = {name: float(measured[name].mean()) for name in PARTS}

@@ -46,7 +46,7 @@ class Recurrence:
     is_uniform_ring : whether it is a ring of ranks that are alike
     shared : resources that several operations use, whose caps fit together
     shares : spans that the flows of an operation are in, from its `first_share` on: those of `shared`, after the ranks'
-    nodes, resources : all that the placement uses, sorted
+    resources : all that the placement uses, sorted
     """
 
     placement: Placement
@@ -59,7 +59,6 @@ class Recurrence:
     is_uniform_ring: bool
     shared: NDArray[np.int64]
     shares: NDArray[np.int64]
-    nodes: NDArray[np.int64]
     resources: NDArray[np.int64]
 
 
@@ -133,7 +132,6 @@ def recurrence_of(placement: Placement, capacity: NDArray[np.float64], costs: Ta
         is_uniform_ring=not len(shared) and _is_uniform_ring(placement, lines, durations),
         shared=shared,
         shares=placement.schedule.ranks + np.searchsorted(shared, hops["resource"][sharing]),
-        nodes=np.sort(placement.nodes),
         resources=np.flatnonzero(users),
     )
 

@@ -10,7 +10,15 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["PROBE_FLOOR_S", "CongestionControl", "LinkFlowControl", "Reliability", "Transport"]
+__all__ = ["ANSWER_JITTER", "PROBE_FLOOR_S", "CongestionControl", "LinkFlowControl", "Reliability", "Transport"]
+
+ANSWER_JITTER = 0.01
+"""By so much of its own time on the last link a host with TCP notices a packet late, at the most.
+
+Else what acknowledgements let out, a multiple of the time of a packet apart, would come to a full queue at the very
+same instants, so that the order in which a simulator makes its events says who always loses (S. Floyd and V. Jacobson,
+1992). Of how little it is nothing depends, and packets do not overtake each other.
+"""
 
 PROBE_FLOOR_S = 2e-3
 """What Linux adds to two round trips before it probes the tail of what it has sent (TCP_TIMEOUT_MIN_US) [s]."""

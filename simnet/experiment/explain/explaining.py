@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from simnet.experiment.explain.sensitivity import as_busy, sensitivity_table
 from simnet.experiment.findings import mean_iteration_time_s
 from simnet.experiment.simulation import Simulation, compile_for, simulate
 from simnet.experiment.tables import ordered
+from simnet.experiment.telling import tell
 from simnet.scenario import Override, Scenario, load_scenario
 from simnet.training.job import Job
 from simnet.training.records import PlayRow, SpanRow
@@ -64,7 +64,7 @@ def explain(
     SimulationError
         The run came to a stop.
     """
-    say = say or _say
+    say = say or tell
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario, overrides)
     names = [one.name for one in scenario.jobs]
@@ -238,7 +238,3 @@ def _path_table(path: Iterable[Stretch], window: Window, first: int) -> pd.DataF
 
 def _iteration(stretch: Stretch, window: Window) -> int:
     return stretch.span.iteration if stretch.span is not None else window.last
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -13,12 +13,12 @@ import numpy as np
 from simnet.fabric.kernels.compiled import called, inlined
 from simnet.fabric.kernels.draws import draw
 from simnet.fabric.kernels.tables import Tables
+from simnet.protocols.transport import ANSWER_JITTER
 
 __all__ = ["begin_to_send", "expire", "may_send", "send", "take_in"]
 
 _LEAST_WINDOW = 2.0  # packets, after a loss
 _SMOOTHING = 1 / 8  # of round trips (RFC 6298, section 2)
-_JITTER = 0.01  # packet times, by which an answer is late at most; see `simnet.fabric.packet.kernels.ports`
 
 
 @called
@@ -141,7 +141,7 @@ def take_in(
     else:
         _arm(tables, number, now)
     if has_waited:
-        jitter = _JITTER * draw(tables.operations, sender.operation)
+        jitter = ANSWER_JITTER * draw(tables.operations, sender.operation)
         sender.next_at = max(sender.next_at, now + jitter * tables.operations[sender.operation].packet_time)
 
 

@@ -29,14 +29,9 @@ from simnet.fabric.packet.kernels.pauses import begin_pause, has_to_resume, paus
 from simnet.fabric.packet.kernels.records import CLASSES, NEVER, NOWHERE, SECOND
 from simnet.fabric.packet.kernels.senders import SACK, first_ready, next_packet
 from simnet.fabric.packet.kernels.tables import PacketTables
+from simnet.protocols.transport import ANSWER_JITTER
 
 __all__ = ["catch_up", "enqueue", "look_at", "set_paused"]
-
-# By so much of its own time on the last link a host notices a packet late, at the most. Else what acknowledgements let
-# out, a multiple of the time of a packet apart, would come to a full queue at the very same instants, so that the order
-# in which a simulator makes its events says who always loses (S. Floyd and V. Jacobson, 1992). Of how little it is
-# nothing depends, and packets do not overtake each other.
-_JITTER = 0.01
 
 _MULTIPLIER, _INCREMENT = 6364136223846793005, 1442695040888963407
 _LOW_BITS = (1 << 63) - 1
@@ -189,7 +184,7 @@ def _start(tables: PacketTables, port_row: int, traffic_class: int, start: int, 
         connection = tables.connections[packet.connection]
         arrival += connection.delay
         if connection.rules == SACK:
-            arrival += int(_JITTER * _random(connection) * (finish - start))
+            arrival += int(ANSWER_JITTER * _random(connection) * (finish - start))
     schedule(tables, arrival, ARRIVAL, row)
     if packet.ingress != NOWHERE:
         tables.ingresses[packet.ingress].leaving += packet.bytes
