@@ -1,4 +1,4 @@
-"""Where the topologies, workloads and scenarios that come with simnet lie."""
+"""Where the topologies, workloads, scenarios and measurements that come with simnet lie."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def shipped_folder(kind: str) -> Path:
     Parameters
     ----------
     kind : str
-        ``topologies``, ``workloads`` or ``scenarios``.
+        ``topologies``, ``workloads``, ``scenarios`` or ``validation``.
     """
     inside = _PACKAGE / "shipped_files" / kind
     return inside if inside.is_dir() else _PACKAGE.parent / kind

@@ -44,6 +44,9 @@ def collective(
         str, typer.Option(metavar="TYPE", help="Type of an element: fp64, fp32, bf16, fp16 or fp8.")
     ] = "fp32",
     seed: Annotated[str, typer.Option(metavar="N", help="For the choice between equally short paths.")] = "0",
+    launch: Annotated[
+        str, typer.Option(metavar="TIME", help="From the call until the first message, as for starting kernels.")
+    ] = "0 s",
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list of objects.")] = False,
 ) -> None:
@@ -65,6 +68,7 @@ def collective(
             sizes=sizes,
             dtype=dtype,
             seed=seed,
+            launch=launch,
             source=lambda key: "COLLECTIVE" if key == "collective" else f"--{key}",
         ),
     )

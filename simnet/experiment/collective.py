@@ -123,7 +123,7 @@ def run_collective(settings: CollectiveSettings, say: Callable[[str], None] | No
         placement = place_elements(elements)
         if opening is None and placement.setup_s.any():
             opening = place_elements(0)
-        time_s, bound_s = _measure(network, placement, opening)
+        time_s, bound_s = (settings.launch_s + seconds for seconds in _measure(network, placement, opening))
         left_behind += len(placement.operations)
         if left_behind > _MOST_LEFT_BEHIND:
             gc.collect()

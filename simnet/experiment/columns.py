@@ -440,7 +440,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             "bytes",
             "size S of the collective, in whole elements; what it is the size of depends on the collective",
         ),
-        Column("time_us", "float", "us", "from the start, on all ranks at once, until the last rank is complete"),
+        Column("time_us", "float", "us", "from the call, on all ranks at once, until the last rank is complete"),
         Column("algbw_GBps", "float", "GB/s", "algorithm bandwidth = size_bytes / time / 1e9; none where time is 0"),
         Column(
             "busbw_GBps",

@@ -12,7 +12,7 @@ from pydantic import Field
 from simnet.scenario.fields import Quantity, Real, Whole, Word
 from simnet.scenario.sections import Section
 from simnet.topology import CompiledTopology
-from simnet.traffic import ALL_REDUCE, LEADER_PAIRS, SLICE_PAIRS, Schedule
+from simnet.traffic import ALL_REDUCE, INSIDE_GROUPS, LEADER_PAIRS, SLICE_PAIRS, Schedule
 
 __all__ = [
     "MOST_WORKERS",
@@ -158,6 +158,16 @@ class ParameterServerSpec(Section):
         None,
         description="A tree of servers: so many workers push to one aggregator, so many of these to another, and the "
         "last ones to the servers. Where not given, workers push to the servers themselves.",
+    )
+    group: Annotated[int, Whole(1, MOST_WORKERS)] = Field(
+        1,
+        description="So many workers each, as the GPUs of a host, add up among themselves, push and pull as one, and "
+        "pass it on among themselves (BytePS).",
+    )
+    inside: Annotated[str, Word(INSIDE_GROUPS)] = Field(
+        "ring",
+        description="How a group adds up: ring, each has a slice of it, and pushes that; star, the first has all of it "
+        "(MXNet's kvstore).",
     )
     aggregation_rate: Annotated[float, Quantity("bandwidth", positive=True, limit=True)] = Field(
         math.inf, description="Rate at which one core of a server adds up what it is sent."

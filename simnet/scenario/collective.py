@@ -24,7 +24,7 @@ from simnet.scenario.algorithm_options import (
 from simnet.scenario.build import build_protocol, build_topology
 from simnet.scenario.document import Document, python_document
 from simnet.scenario.exchange_models import ArchitectureSpec
-from simnet.scenario.fields import Whole, Word
+from simnet.scenario.fields import Quantity, Whole, Word
 from simnet.scenario.overrides import Override, apply_overrides
 from simnet.scenario.protocol_models import ProtocolSpec
 from simnet.scenario.sections import Choice, Section, problems_of, section_of
@@ -62,6 +62,8 @@ class CollectiveSettings:
         Name of the type of an element, out of `simnet.workload.DTYPE_BYTES`.
     seed : int
         For the choice between equally short paths.
+    launch_s : float
+        From the call until the first message, on all ranks at once [s].
     """
 
     collective: str
@@ -73,6 +75,7 @@ class CollectiveSettings:
     options: Mapping[str, Any]
     dtype: str = "fp32"
     seed: int = 0
+    launch_s: float = 0.0
 
 
 _OPTIONS: Mapping[str, type[Section]] = {"tree": RootedTreeSpec, "chain": ChainSpec}
@@ -89,6 +92,7 @@ def load_collective(
     sizes: str = DEFAULT_SIZES,
     dtype: object = "fp32",
     seed: object = 0,
+    launch: object = "0 s",
     source: Callable[[str], str] = str,
 ) -> CollectiveSettings:
     """Return the settings that a person gives. A text is YAML, as on the command line.
@@ -109,6 +113,8 @@ def load_collective(
         Type of an element.
     seed : int or str
         For the choice between equally short paths.
+    launch : str
+        From the call until the first message, as for starting kernels.
     source : callable
         Returns what messages call a parameter, given its name.
 
@@ -123,7 +129,14 @@ def load_collective(
     >>> settings.algorithm, len(settings.nodes)
     ('ring', 8)
     """
-    given = {"collective": collective, "topology": topology, "protocol": protocol, "dtype": dtype, "seed": seed}
+    given = {
+        "collective": collective,
+        "topology": topology,
+        "protocol": protocol,
+        "dtype": dtype,
+        "seed": seed,
+        "launch": launch,
+    }
     given |= {key: value for key, value in (("algorithm", algorithm), ("ranks", ranks)) if value is not None}
     problems: list[Problem] = []
     overrides = [attempt(problems, partial(_override, key, value, source(key))) for key, value in given.items()]
@@ -148,6 +161,7 @@ def load_collective(
     sizes_bytes = attempt(problems, lambda: parse_sizes(sizes, source("sizes")))
     element = part("dtype", Annotated[str, Word(tuple(DTYPE_BYTES))])
     drawn = part("seed", Annotated[int, Whole(0, 2**53)])
+    launch_s = part("launch", Annotated[float, Quantity("duration")])
     way = None
     if name is not None:
         model = _algorithm_model(name)
@@ -174,6 +188,7 @@ def load_collective(
         options=fitted(dict(way.options), cluster.compiled, count or len(cluster.compiled.ranks)),
         dtype=element,
         seed=drawn,
+        launch_s=launch_s,
     )
 
 

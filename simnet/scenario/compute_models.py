@@ -14,6 +14,7 @@ from simnet.scenario.sections import Choice, Section
 __all__ = [
     "DISTRIBUTIONS",
     "LARGEST_BATCH",
+    "ContentionSpec",
     "GroupSpec",
     "JitterSpec",
     "MemoryHierarchySpec",
@@ -156,6 +157,20 @@ class JitterSpec(Section):
     )
     shape: Annotated[float, Real(above=1, maximum=1e6)] | None = Field(
         None, description="pareto: the smaller, the longer the rarest; finite variance above 2."
+    )
+
+
+class ContentionSpec(Section):
+    """How computing and communicating at once slow each other down."""
+
+    compute: Annotated[float, Real(minimum=1, maximum=1000)] = Field(
+        1.16,
+        description="Computing takes so many times as long while something is exchanged: as measured beside a matrix "
+        "product on four A100 (docs/training.md).",
+    )
+    communication: Annotated[float, Real(minimum=1, maximum=1000)] = Field(
+        1.48,
+        description="Links of a GPU inside of its host carry so many times less while it computes: as measured there.",
     )
 
 

@@ -35,6 +35,9 @@ _HOST = {
     "pcie_latency": About("Of each PCIe link."),
     "nvlink_bandwidth": About("Of the link between a GPU and the NVSwitch, each direction."),
     "nvlink_latency": About("Of the link between a GPU and the NVSwitch."),
+    "sockets": About("Processors of each host, with the GPUs shared out among them.", Whole(1, 1024)),
+    "socket_bandwidth": About("Of the bus that joins a socket to the first, each direction."),
+    "pcie_switches": About("PCIe switches of each host, between sockets and GPUs.", Whole(0, 1024)),
     "memory_bandwidth": About("Of a host, reading and writing together; never limits where not given."),
     "gpu_model": About("Model of the GPUs, kept with the nodes."),
 }

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from simnet.errors import Problem
-from simnet.scenario.algorithm_options import misfits
+from simnet.scenario.algorithm_options import ParameterServerSpec, misfits
 from simnet.scenario.compute import straggler_problems, target_problems
 from simnet.scenario.fields import hint_at
 from simnet.scenario.job_models import TrainingSpec
@@ -105,9 +105,9 @@ def _compression_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]: 
     gathering = [name for name, way in ARCHITECTURES.items() if way.gather is not None]
     match scheme, architecture:
         case "sparsify", "parameter_server":
-            if spec.architecture.options.fan_in is not None:
-                hint = "leave it out: what aggregators would send on depends on what workers choose"
-                yield Problem(f"{beside} with fan_in", hint, ("architecture", architecture, "fan_in"))
+            for key in _together(spec.architecture.options):
+                hint = "leave it out: what is added up on the way depends on what workers choose"
+                yield Problem(f"{beside} with {key}", hint, ("architecture", architecture, key))
         case "sparsify", _ if architecture not in gathering:
             hint = f"workers choose different elements, which are gathered: {', '.join(gathering)}; or parameter_server"
             yield Problem(beside, hint, place)
@@ -154,12 +154,20 @@ def _sync_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # noqa
     if architecture.name not in EACH_BY_ITSELF:
         hint = "architecture: parameter_server or gossip is wanted, in which nobody waits for all"
         yield Problem(f"sync {sync.name} stands beside architecture {architecture.name}", hint, ("sync",))
-    if getattr(architecture.options, "fan_in", None) is not None:
-        message = f"fan_in stands beside sync {sync.name}"
-        hint = "leave it out: a tree of servers adds up what all workers have"
-        yield Problem(message, hint, ("architecture", "parameter_server", "fan_in"))
+    for key in _together(architecture.options):
+        message = f"{key} stands beside sync {sync.name}"
+        hint = "leave it out: what is added up on the way to servers is what several workers have"
+        yield Problem(message, hint, ("architecture", "parameter_server", key))
     if split is not None and workers_of_a_replica(spec) > 1:
         yield Problem(f"parallelism stands beside sync {sync.name}", "only data parallelism is possible", ("sync",))
+
+
+def _together(options: object) -> Iterator[str]:
+    """Yield the options by which workers do not push to servers each by itself."""
+    if getattr(options, "fan_in", None) is not None:
+        yield "fan_in"
+    if isinstance(options, ParameterServerSpec) and options.group > 1:
+        yield "group"
 
 
 def _scheduling_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # noqa: ARG001

@@ -73,9 +73,10 @@ class HostSpec:
     """What is inside of each host.
 
     A host without GPUs is itself a rank, with its NICs folded in: its cables end at the host node. Otherwise its GPUs
-    are the ranks, every GPU and every NIC is a node, and PCIe joins them to the host node. With several NICs there is a
-    PCIe switch for each NIC and its share of the GPUs, so that a GPU uses the NIC next to it. With ``nvlink`` there is
-    also an NVSwitch that joins the GPUs.
+    are the ranks, every GPU and every NIC is a node, and PCIe joins them to the host node, which is the first socket.
+    Further sockets have their share of the GPUs in order. With several NICs there is a PCIe switch for each NIC and its
+    share of the GPUs, so that a GPU uses the NIC next to it. With ``nvlink`` there is also an NVSwitch that joins the
+    GPUs.
 
     Parameters
     ----------
@@ -92,6 +93,13 @@ class HostSpec:
     nvlink_bandwidth_bytes_per_s, nvlink_latency_s : float
         Of the link between a GPU and the NVSwitch, in each direction. By default a V100: 6 NVLinks of 20 GB/s usable
         (``SM70_NVLINK_BW`` in NCCL, ``src/graph/topo.h``), and half of 1 us for a load from the memory of a peer.
+    sockets : int
+        Processors that GPUs and NICs hang off; a bus joins each to the first.
+    socket_bandwidth_bytes_per_s : float
+        Of that bus, in each direction. By default 10 GB/s, UPI of Skylake (``SKL_QPI_BW`` in NCCL,
+        ``src/graph/topo.h``, where QPI of Broadwell has 6); its latency is that of a PCIe link.
+    pcie_switches : int
+        PCIe switches between sockets and GPUs, each with its share of them; one for each NIC where there are more NICs.
     memory_bandwidth_bytes_per_s : float, optional
         Of the host, reading and writing together; without it host memory never limits.
     gpu_model : str
@@ -105,6 +113,9 @@ class HostSpec:
     pcie_latency_s: float = parse_duration("250 ns")
     nvlink_bandwidth_bytes_per_s: float = parse_bandwidth("120 GB/s")
     nvlink_latency_s: float = parse_duration("500 ns")
+    sockets: int = 1
+    socket_bandwidth_bytes_per_s: float = parse_bandwidth("10 GB/s")
+    pcie_switches: int = 0
     memory_bandwidth_bytes_per_s: float | None = None
     gpu_model: str = ""
 
@@ -147,12 +158,17 @@ class TopologyBuilder:
             return (name,) * spec.nics
         self.node(name, "host", **attributes)
         pcie = Cable(spec.pcie_bandwidth_bytes_per_s, spec.pcie_latency_s, "pcie")
-        roots = [name]
-        if spec.nics > 1 and spec.gpus > 1:
-            count = min(spec.gpus, spec.nics)
+        bus = Cable(spec.socket_bandwidth_bytes_per_s, spec.pcie_latency_s, "upi")
+        sockets = [name]
+        for number in range(1, spec.sockets):
+            sockets.append(self.node(f"{name}.socket{number}", "switch", host=name))
+            self.cable(name, sockets[-1], bus)
+        roots = sockets
+        count = max(spec.pcie_switches, min(spec.gpus, spec.nics) if spec.nics > 1 and spec.gpus > 1 else 0)
+        if count:
             roots = [self.node(f"{name}.pcie{number}", "switch", host=name) for number in range(count)]
-            for root in roots:
-                self.cable(root, name, pcie)
+            for number, root in enumerate(roots):
+                self.cable(root, sockets[number * len(sockets) // count], pcie)
         gpus = [self.node(f"{name}.gpu{number}", "gpu", host=name, **model) for number in range(spec.gpus)]
         for number, gpu in enumerate(gpus):
             self.cable(gpu, roots[number * len(roots) // spec.gpus], pcie)
@@ -223,6 +239,8 @@ class Checks:
         """Expect a host with at least so many NICs."""
         self.whole(0, **{"host.gpus": spec.gpus})
         self.whole(nics, **{"host.nics": spec.nics})
+        self.whole(1, **{"host.sockets": spec.sockets})
+        self.whole(0, **{"host.pcie_switches": spec.pcie_switches})
         if spec.intra not in INTRA_HOST:
             self.wrong("host.intra", f"unknown intra {spec.intra!r}", nearest(spec.intra, INTRA_HOST))
         self._quantities(
@@ -231,6 +249,7 @@ class Checks:
                 "host.pcie_latency_s": (spec.pcie_latency_s, True),
                 "host.nvlink_bandwidth_bytes_per_s": (spec.nvlink_bandwidth_bytes_per_s, False),
                 "host.nvlink_latency_s": (spec.nvlink_latency_s, True),
+                "host.socket_bandwidth_bytes_per_s": (spec.socket_bandwidth_bytes_per_s, False),
                 "host.memory_bandwidth_bytes_per_s": (spec.memory_bandwidth_bytes_per_s, False),
             }
         )

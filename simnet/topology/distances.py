@@ -1,7 +1,8 @@
 """Distances from transit nodes to the places where a target is entered.
 
-A distance counts links, and in its low bits the hosts and GPUs that are passed through: of paths with the same number
-of links the one through fewer of them is shorter. Sums and comparisons of plain integers so order pairs.
+A distance counts links, and in its low bits the hosts, GPUs and PCIe switches that are passed through: of paths with
+the same number of links the one through fewer of them is shorter. Sums and comparisons of plain integers so order
+pairs.
 """
 
 from __future__ import annotations
@@ -70,7 +71,11 @@ class Links:
         self.target: list[int] = arrays.link_target.tolist()
         self.out = LinksByNode(kept, arrays.link_source[kept], nodes)
         self.into = LinksByNode(kept, arrays.link_target[kept], nodes)
-        self.passed = [int(kind in ("gpu", "host", "storage")) for kind in arrays.node_kind]
+        on_a_bus = np.isin(np.array(arrays.link_kind, dtype=object), ("pcie", "upi"))
+        buses = set(arrays.link_source[on_a_bus].tolist())
+        self.passed = [
+            int(kind in ("gpu", "host", "storage") or node in buses) for node, kind in enumerate(arrays.node_kind)
+        ]
 
 
 class TransitNetwork:

@@ -8,8 +8,9 @@ each only where the one before finds no way:
 2. also other hosts, as clusters without switches need it;
 3. also GPUs and storage.
 
-Of the paths of a step the shortest by links are taken, and of these the ones through the fewest hosts, so that GPUs
-prefer an NVSwitch to their host. At every node a hash of (seed, flow key, node) chooses between the links left over.
+Of the paths of a step the shortest by links are taken, and of these the ones through the fewest hosts and PCIe
+switches, so that GPUs prefer NVLinks. At every node a hash of (seed, flow key, node) chooses between the links left
+over.
 
 Distances are kept for transit nodes only, and per way of entering a machine: all hosts below a leaf switch share one
 table, made when first needed, and a host with one attachment needs none of its own.

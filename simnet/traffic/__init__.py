@@ -27,6 +27,7 @@ from simnet.traffic.flat_all_reduce import (
 )
 from simnet.traffic.formulas import FORMULAS, Formula, VolumeRow, volume_table
 from simnet.traffic.goals import Goal, all_reduce_goal, broadcast_goal, reduce_goal
+from simnet.traffic.grouped_servers import INSIDE_GROUPS, grouped_push_pull
 from simnet.traffic.milestones import with_sent_milestones
 from simnet.traffic.one_worker import (
     average_in_pair,
@@ -40,7 +41,14 @@ from simnet.traffic.parameter_server import aggregator_count, parameter_server_p
 from simnet.traffic.parent_tree import broadcast_down, reduce_up, tree_of_parents_all_reduce
 from simnet.traffic.pipeline import Segment, Stage, pipeline_step
 from simnet.traffic.point_to_point import direct_all_to_all, pairwise_all_to_all, ring_send_recv
-from simnet.traffic.rooted import chain_broadcast, chain_reduce, tree_broadcast, tree_reduce
+from simnet.traffic.rooted import (
+    chain_broadcast,
+    chain_reduce,
+    star_broadcast,
+    star_reduce,
+    tree_broadcast,
+    tree_reduce,
+)
 from simnet.traffic.scatter_gather import (
     direct_all_gather,
     direct_reduce_scatter,
@@ -63,6 +71,7 @@ __all__ = [
     "ALL_REDUCE",
     "COLLECTIVES",
     "FORMULAS",
+    "INSIDE_GROUPS",
     "LEADER_PAIRS",
     "SLICE_PAIRS",
     "SPARK_BLOCK_BYTES",
@@ -107,6 +116,7 @@ __all__ = [
     "doubling_all_gather",
     "goal_faults",
     "gossip_round",
+    "grouped_push_pull",
     "halving_doubling_all_reduce",
     "halving_reduce_scatter",
     "hierarchical_all_reduce",
@@ -130,6 +140,8 @@ __all__ = [
     "ring_send_recv",
     "send_to_all",
     "star_all_reduce",
+    "star_broadcast",
+    "star_reduce",
     "torus_all_reduce",
     "tree_aggregate_rounds",
     "tree_all_reduce",

@@ -20,7 +20,7 @@ from simnet.traffic.patterns import begin_schedule, require_positive, require_ra
 from simnet.traffic.schedule import Integers, Schedule, ScheduleBuilder
 from simnet.traffic.trees import binary_tree, chain, down_along, down_tree, up_along, up_tree
 
-__all__ = ["chain_broadcast", "chain_reduce", "tree_broadcast", "tree_reduce"]
+__all__ = ["chain_broadcast", "chain_reduce", "star_broadcast", "star_reduce", "tree_broadcast", "tree_reduce"]
 
 Shape = Literal["binomial", "binary"]
 
@@ -162,3 +162,35 @@ def _is_binomial(build: ScheduleBuilder, shape: Shape) -> bool:
     if shape not in ("binomial", "binary"):
         raise ValueError(f"the shape of a {build.name} is 'binomial' or 'binary': {shape!r}")
     return shape == "binomial"
+
+
+def star_broadcast(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
+    """Star: rank 0 sends its buffer to all others at once.
+
+    Step 1; messages N - 1; rank 0 sends (N - 1)S. Time (N - 1)S/B + p.
+
+    Parameters
+    ----------
+    ranks, elements, element_bytes, divisible
+        See `tree_broadcast`.
+    """
+    build = begin_schedule("star broadcast", ranks, elements, element_bytes, chunks=1, divisible=divisible)
+    if ranks > 1:
+        build.send(0, np.arange(1, ranks))
+    return build.schedule()
+
+
+def star_reduce(ranks: int, elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
+    """Star: all others send their buffer to rank 0 at once.
+
+    Step 1; messages N - 1; rank 0 gets (N - 1)S. Time (N - 1)S/B + p.
+
+    Parameters
+    ----------
+    ranks, elements, element_bytes, divisible
+        See `tree_broadcast`.
+    """
+    build = begin_schedule("star reduce", ranks, elements, element_bytes, chunks=1, divisible=divisible)
+    if ranks > 1:
+        build.send(np.arange(1, ranks), 0, reduce=1)
+    return build.schedule()

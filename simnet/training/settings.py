@@ -122,6 +122,10 @@ class TrainingSettings:
         Relative speed of each worker: 0.5 computes twice as long. Empty: all the same.
     stragglers : tuple of Straggler
         Workers that are slower than that.
+    contention : Contention or None
+        How computing and communicating slow each other down; None: they do not.
+    step_overhead_s : float
+        What a host takes for each iteration with an exchange, which it does not with one worker [s].
     accumulation : int
         Forward and backward passes of an iteration; gradients are exchanged in the last.
     target_samples : float
@@ -154,6 +158,8 @@ class TrainingSettings:
     jitter: Jitter | None = None
     speed_factors: tuple[float, ...] = ()
     stragglers: tuple[Straggler, ...] = ()
+    contention: Contention | None = None
+    step_overhead_s: float = 0.0
     accumulation: int = 1
     target_samples: float = 0.0
     placement: str | tuple[str, ...] = "in_order"
@@ -227,6 +233,22 @@ class BackgroundSettings:
     mean_bytes: float = MEBIBYTE
     pairs: str = "random"
     shape: float = 1.5
+
+
+@dataclass(frozen=True)
+class Contention:
+    """How much longer computing and communicating take beside each other.
+
+    Parameters
+    ----------
+    compute : float
+        Computing takes so many times as long while something of the worker's group is exchanged; at least 1.
+    communication : float
+        Links of a GPU inside of its host carry so many times less while it computes; at least 1.
+    """
+
+    compute: float = 1.0
+    communication: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)

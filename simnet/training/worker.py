@@ -16,6 +16,7 @@ from simnet.fabric.interface import Fabric
 from simnet.fabric.play import Play
 from simnet.training.communication.asynchronous import OwnCommunicator
 from simnet.training.computing.compute import ComputeTimes
+from simnet.training.computing.contention import SharedGpu
 from simnet.training.computing.step import SplitStep
 from simnet.training.course import Course
 from simnet.training.loader import Loader
@@ -90,6 +91,10 @@ class Worker:
         ``(begin_s, work_s) -> s``: how long computing takes that takes `work_s` where the host is not slow [s].
     tell : callable
         ``(iteration, what, start_s)``: told what it has done since then, for a timeline.
+    shared : SharedGpu or None
+        Its GPU, where computing and communicating slow each other down.
+    step_overhead_s : float
+        What it does besides computing in each iteration in which something is exchanged, behind all else [s].
     """
 
     env: simpy.Environment
@@ -111,6 +116,8 @@ class Worker:
     checkpoints: Checkpoints | None = None
     lasts_s: Callable[[float, float], float] = as_usual
     tell: Callable[[int, str, float], None] = untold
+    shared: SharedGpu | None = None
+    step_overhead_s: float = 0.0
 
 
 @dataclass
@@ -201,12 +208,21 @@ def _compute(worker: Worker, compute: ComputeTimes, iteration: int, times: _Time
             yield from _stall(worker, iteration - 1, stretch.after_previous, times)
         if end_s > passed_s:
             began_s, lasts_s = env.now, worker.lasts_s(env.now, end_s - passed_s)
-            yield env.timeout(lasts_s)
+            if worker.shared is None or worker.communicator is None:
+                yield env.timeout(lasts_s)
+            else:
+                yield from worker.shared.compute(lasts_s, worker.communicator.busy_s)
+                lasts_s = env.now - began_s
             worker.tell(iteration, "compute", began_s)
             times.compute_s += lasts_s - (end_s - passed_s)
             passed_s = end_s
         _announce(worker, iteration, stretch)
     times.compute_s += passed_s
+    if worker.step_overhead_s > 0.0 and worker.communicator is not None and worker.exchanges_in(iteration):
+        began_s = env.now
+        yield env.timeout(worker.step_overhead_s)
+        worker.tell(iteration, "compute", began_s)
+        times.compute_s += worker.step_overhead_s
 
 
 def _take_part(worker: Worker, step: SplitStep, iteration: int, times: _Times) -> Waits:
@@ -251,6 +267,8 @@ def _stall(worker: Worker, iteration: int, parts: Iterable[int], times: _Times) 
     communicator = worker.communicator
     if communicator is None or not worker.exchanges_in(iteration):
         return
+    if worker.shared is not None:
+        worker.shared.rest()
     began_s, busy_s = worker.env.now, communicator.busy_s()
     together_s = began_s
     for part in parts:

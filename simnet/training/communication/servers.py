@@ -15,7 +15,7 @@ from simnet.topology import CompiledTopology, Topology
 from simnet.traffic import (
     Schedule,
     aggregator_count,
-    parameter_server_push_pull,
+    grouped_push_pull,
     pull_from_servers,
     push_to_servers,
 )
@@ -33,13 +33,15 @@ def parameter_servers(
     replica of each server that has one, by its number, what it holds is replicated.
     """
     workers = len(nodes)
-    servers, fan_in = int(options.get("servers", 1)), options.get("fan_in")
+    servers = int(options.get("servers", 1))
     count = _server_count(workers, options)
     hosts = server_hosts(topology.compiled, nodes, count, str(options.get("placement", "free_hosts")), busy)
     replicas: Mapping[int, int] = options.get("replicas", {})
     hosts, replicated = np.concatenate([hosts, np.array(list(replicas.values()), dtype=np.int64)]), tuple(replicas)
     costs = {key: options[key] for key in ("aggregate_s_per_byte", "update_s_per_byte", "cores") if key in options}
     costs["replicated"] = replicated
+    is_grouped = int(options.get("group", 1)) > 1
+    costs |= {key: options[key] for key in ("fan_in", "group", "inside") if key in options}
     has_memory = bool(np.isfinite(topology.compiled.node_memory_bandwidth[hosts]).any())
     costs["memory_accesses"] = float(options.get("memory_accesses", 3.0)) if has_memory else 0.0
 
@@ -48,8 +50,8 @@ def parameter_servers(
         only = server_of_each(elements, servers, str(options.get("shards", "even")))
         for key in zip(elements, only, strict=True):
             if key not in made:
-                made[key] = parameter_server_push_pull(
-                    workers, servers, key[0], element_bytes, divisible=divisible, only=key[1], fan_in=fan_in, **costs
+                made[key] = grouped_push_pull(
+                    workers, servers, key[0], element_bytes, divisible=divisible, only=key[1], **costs
                 )
         return [made[key] for key in zip(elements, only, strict=True)]
 
@@ -74,9 +76,10 @@ def parameter_servers(
     return Arrangement(
         np.concatenate([nodes, hosts]),
         schedules,
-        joins_late=True,
+        # Those of a group need each other, so that all have to go on in one order.
+        joins_late=not is_grouped,
         streams=math.inf,
-        alone=alone if not fan_in else None,
+        alone=alone if not options.get("fan_in") and not is_grouped else None,
     )
 
 
@@ -137,7 +140,9 @@ def _in_turn(nodes: Sequence[int], count: int) -> list[int]:
 def _server_count(workers: int, options: Mapping[str, Any]) -> int:
     """Return the servers and, where they stand in a tree, aggregators."""
     fan_in = options.get("fan_in")
-    return int(options.get("servers", 1)) + (aggregator_count(workers, fan_in) if fan_in else 0)
+    return int(options.get("servers", 1)) + (
+        aggregator_count(workers // int(options.get("group", 1)), fan_in) if fan_in else 0
+    )
 
 
 def servers_apart(workers: int, options: Mapping[str, Any]) -> int:
