@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from simnet import __version__
-from simnet.cli import check, collective, explain, plot, protocol, run, scaling, sweep, topology, workload
+from simnet.cli import calibrate, check, collective, explain, plot, protocol, run, scaling, sweep, topology, workload
 
 __all__ = ["app"]
 
@@ -33,6 +33,7 @@ app.command("compare")(explain.compare)
 app.command("check")(check.check)
 app.command("schema")(check.schema)
 app.command("collective")(collective.collective)
+app.command("calibrate")(calibrate.calibrate)
 app.add_typer(protocol.app, name="protocol")
 app.add_typer(topology.app, name="topology")
 app.add_typer(workload.app, name="workload")
