@@ -133,6 +133,12 @@ def fit_log(log: Log, base_alpha_s: float, base_beta_s_per_byte: float) -> Fit:
         elif not _is_told(beta) and _agrees(beta, base_beta_s_per_byte):
             alpha, beta = _fitted(columns, 0, base_beta_s_per_byte), Unknown(base_beta_s_per_byte, fitted=False)
             notes.append("the rate cannot be told from sizes as small as these: that of the base protocol stays")
+        else:
+            notes += [
+                f"{which} is not told apart from 0, though that of the base protocol is too much for this log"
+                for which, unknown in (("alpha", alpha), ("beta", beta))
+                if not _is_told(unknown)
+            ]
     if is_stream:
         notes.append("a stream gives no latency: that of the base protocol stays")
     errors = columns @ np.array([alpha.value, beta.value]) - 1.0

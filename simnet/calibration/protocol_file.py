@@ -16,7 +16,7 @@ import numpy as np
 
 from simnet.calibration.fitting import Fit
 from simnet.calibration.log import Log
-from simnet.protocols import FIELDS, FlowProtocol
+from simnet.protocols import FIELDS, FlowProtocol, lead_time_s
 from simnet.scenario import write_yaml
 from simnet.scenario.protocol_models import values_data
 from simnet.units import BITS_PER_BYTE, format_bandwidth, format_duration, format_size
@@ -39,8 +39,10 @@ _DIGITS = 5
 
 def base_line(log: Log, base: FlowProtocol, path_latency_s: float) -> tuple[float, float]:
     """Return the alpha [s] and beta [s/byte] that a protocol has itself, of the smallest size of a log."""
-    first = min(min(timing.size_bytes for timing in log.timings), base.pipeline_bytes)
-    sending = base.send_overhead_s + first * base.send_overhead_s_per_byte
+    size = min(timing.size_bytes for timing in log.timings)
+    first = min(size, base.pipeline_bytes)
+    lead_s = float(lead_time_s(base, size, base.latency_s + path_latency_s))
+    sending = base.send_overhead_s + first * base.send_overhead_s_per_byte + lead_s
     beta = 1.0 / _rate(base)
     if log.measures == "stream":
         return sending, beta
@@ -79,14 +81,16 @@ def protocol_values(log: Log, fit: Fit, base: FlowProtocol, path_latency_s: floa
 def _costs(log: Log, alpha_s: float, base: FlowProtocol, path_latency_s: float) -> dict[str, Any]:
     """Return what messages cost whatever their size."""
     if log.measures == "stream":
-        # Overheads of the receiver would hold the stream up where they were longer.
+        # What else happens to each message would hold the stream up; of a single one it is latency as before.
         receiving = min(base.receive_overhead_s, alpha_s)
+        latency_s = base.latency_s + base.receive_overhead_s - receiving + base.fetch_s
         return {
+            **_STRAIGHT,
+            "verb": base.verb,
+            "forwarding": base.forwarding,
             "send_overhead_s": alpha_s,
             "receive_overhead_s": receiving,
-            "latency_s": base.latency_s + base.receive_overhead_s - receiving,
-            "send_overhead_s_per_byte": 0.0,
-            "receive_overhead_s_per_byte": 0.0,
+            "latency_s": latency_s,
         }
     is_read = log.measures == "read"
     # A read is a request and what comes back, of the same cost each.
