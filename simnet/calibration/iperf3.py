@@ -32,6 +32,7 @@ _UNITS = {f"{prefix}bits": 1000.0**n / BITS_PER_BYTE for n, prefix in enumerate(
 _UNITS |= {f"{prefix}Bytes": float(KIBIBYTE) ** n for n, prefix in enumerate(_PREFIXES)}
 _VERSION = re.compile(r"^iperf (3\.\S+)", re.MULTILINE)
 _DATE = re.compile(r"^Time:\s*(\S[^\n]*?)\s*$", re.MULTILINE)
+_MOST_PROBLEMS = 20
 _UDP = "what UDP sends is what its option -b says"
 _LOG = Log("", "iperf3", "iperf3", "stream", ())
 
@@ -93,35 +94,37 @@ def read_iperf3_text(text: LogText) -> Log:
     rows = {found.start(): found for found in _ROW.finditer(text.text)}
     for begun in _BEGUN.finditer(text.text):
         row = rows.get(begun.start())
-        number = text.text.count("\n", 0, begun.start()) + 1
         if row is None or row["unit"] not in _UNITS or _number(row["rate"]) is None:
-            hint = "wanted: [ID], interval, size and rate, such as 9.41 Gbits/sec"
-            problems.append(text.problem_with(number, "this row is not one of iperf3", hint))
+            message, hint = "this row is not one of iperf3", "[ID], interval, size and rate are wanted, as 9.41 Gbits/sec"
         elif row["role"]:
-            hint = "one direction at a time is wanted, without --bidir"
-            problems.append(text.problem_with(number, "the test has both directions", hint))
+            message, hint = "the test has both directions", "one direction at a time is wanted, without --bidir"
+        else:
+            continue
+        problems.append(text.problem_with(text.line_at(begun.start()), message, hint))
+        if len(problems) == _MOST_PROBLEMS:
             break
     if problems:
         raise InputError(problems)
     tables = list(TABLE.finditer(text.text))
     for table in tables:
         if "Datagrams" in table[0]:
-            number = text.text.count("\n", 0, table.start()) + 1
+            number = text.line_at(table.start())
             raise InputError(text.problem_with(number, "the test is of UDP", f"TCP is wanted: {_UDP}"))
     ends = [row for row in rows.values() if row["rest"].split()[-1:] in (["receiver"], ["sender"])]
     last = [row for row in ends if row["rest"].split()[-1] == "receiver"] or ends
     ids = [row["id"] for row in last if row["id"] != "SUM"]
     if not last:
         hint = "the rows that end with sender and receiver are wanted, below all others"
-        raise InputError(text.problem_with(text.line_of(TABLE.pattern) or 1, "the test has no end", hint))
+        number = text.line_at(tables[0].start())
+        raise InputError(text.problem_with(number, "the test has no end", hint))
     if len(set(ids)) < len(ids):
         twice = next(row for n, row in enumerate(last) if row["id"] in [one["id"] for one in last[:n]])
-        number = text.text.count("\n", 0, twice.start()) + 1
+        number = text.line_at(twice.start())
         raise InputError(text.problem_with(number, "another test ends here", "save each test into a file of its own"))
     total = next((row for row in last if row["id"] == "SUM"), last[0])
     rate = _rate(total)
     if rate <= 0:
-        number = text.text.count("\n", 0, total.start()) + 1
+        number = text.line_at(total.start())
         raise InputError(text.problem_with(number, "nothing came through", "a rate above 0 is wanted"))
     seconds = float(total["end"]) - float(total["start"])
     intervals = [row for row in rows.values() if row["id"] == total["id"] and row not in ends]

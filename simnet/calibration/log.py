@@ -114,7 +114,7 @@ class LogText:
     @cached_property
     def lines(self) -> tuple[str, ...]:
         """The lines, without their ends."""
-        return tuple(self.text.splitlines())
+        return tuple(self.text.split("\n"))
 
     def rows(self, start: int = 1) -> Iterator[list[Word]]:
         """Yield the words of each line that has any, from a line on; tags of mpirun are none."""
@@ -137,10 +137,9 @@ class LogText:
         """Return a problem that has line and column with the source and the text of the line."""
         return problem_at(self.lines, self.source, problem.message, problem.hint, problem.line, problem.column)
 
-    def line_of(self, pattern: str) -> int:
-        """Return the number of the line of the first match, from 1; 0 where there is none."""
-        found = re.search(pattern, self.text)
-        return self.text.count("\n", 0, found.start()) + 1 if found else 0
+    def line_at(self, place: int) -> int:
+        """Return the number of the line that a place in the text is in, from 1."""
+        return self.text.count("\n", 0, place) + 1
 
     def number(self, word: Word, what: str) -> float:
         """Return the number that a word is, from 0 on.
@@ -192,7 +191,7 @@ def read_log_text(path: Path) -> LogText:
         message = f"is not a text file: byte {content[error.start]:#04x} is not UTF-8"
         hint = "the output of a benchmark, as text, is wanted"
         raise InputError(Problem(message, hint, source=source, line=line, column=column)) from None
-    return LogText(text, source)
+    return LogText(text.replace("\r\n", "\n"), source)
 
 
 def _shown(text: str) -> str:

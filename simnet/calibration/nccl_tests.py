@@ -52,7 +52,9 @@ def read_nccl_tests(text: LogText, ranks: int | None, collective: str | None) ->
     InputError
         Damaged rows, all of them; rows of several benchmarks; none at all.
     """
-    header = text.text.count("\n", 0, HEADER.search(text.text).start()) + 1  # type: ignore[union-attr]  # known by it
+    found = HEADER.search(text.text)
+    assert found is not None
+    header = text.line_at(found.start())
     names: list[str] = []
     timings: list[Timing] = []
     bandwidths: list[tuple[float, float]] = []
@@ -61,12 +63,12 @@ def read_nccl_tests(text: LogText, ranks: int | None, collective: str | None) ->
     empty = 0
     for words in text.rows(header):
         if HEADER.fullmatch(text.lines[words[0].line - 1]):
-            found = [word.text for word in words if word.text != "#"]
-            if names and found != names:
+            columns = [word.text for word in words if word.text != "#"]
+            if names and columns != names:
                 hint = "save each benchmark into a file of its own"
                 problems.append(text.problem(words[0], "another table begins here", hint))
                 break
-            names = found
+            names = columns
         elif words[0].text.isdecimal() and words[0].text.isascii():
             try:
                 row = _row(text, words, names)

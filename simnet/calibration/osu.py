@@ -40,13 +40,13 @@ def read_osu(text: LogText, ranks: int | None) -> Log:
     """
     headings = list(HEADING.finditer(text.text))
     heading = headings[0]
-    number = text.text.count("\n", 0, heading.start()) + 1
+    number = text.line_at(heading.start())
     if heading["name"] not in _TESTS:
         hint = f"known: {', '.join(name for name, _ in _TESTS.values())}"
         raise InputError(text.problem_with(number, f"simnet does not read the OSU test {heading['name']!r}", hint))
     for other in headings[1:]:
         if other["name"] != heading["name"]:
-            line = text.text.count("\n", 0, other.start()) + 1
+            line = text.line_at(other.start())
             hint = "save each benchmark into a file of its own"
             raise InputError(text.problem_with(line, "another benchmark begins here", hint))
     benchmark, measures = _TESTS[heading["name"]]

@@ -37,7 +37,7 @@ def read_perftest(text: LogText) -> Log:
     """
     header = HEADER.search(text.text)
     assert header is not None
-    number = text.text.count("\n", 0, header.start()) + 1
+    number = text.line_at(header.start())
     titles = list(_TITLE.finditer(text.text))
     if not titles:
         hint = "the lines above the table say which test it is, such as 'RDMA_Write BW Test': leave them in"
@@ -45,12 +45,12 @@ def read_perftest(text: LogText) -> Log:
     title = titles[0]
     for other in titles[1:]:
         if (other["verb"], other["both"], other["what"]) != (title["verb"], title["both"], title["what"]):
-            line = text.text.count("\n", 0, other.start("verb")) + 1
+            line = text.line_at(other.start("verb"))
             hint = "save each benchmark into a file of its own"
             raise InputError(text.problem_with(line, "another benchmark begins here", hint))
     verb = _VERBS.get(title["verb"])
     if verb is None:
-        line = text.text.count("\n", 0, title.start("verb")) + 1
+        line = text.line_at(title.start("verb"))
         hint = "known: ib_write_bw, ib_write_lat, ib_read_bw, ib_read_lat, ib_send_bw, ib_send_lat"
         raise InputError(text.problem_with(line, f"simnet does not read tests of {title['verb']}", hint))
     is_rate = title["what"] == "BW"
