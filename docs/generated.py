@@ -333,6 +333,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "columns of an explanation": lambda: _columns(("explanation", "critical_path", "sensitivity")),
     "columns of a comparison": lambda: _columns(("compared_settings", "compared_results", "compared_parts")),
     "columns": _columns,
+    "columns of a calibration": lambda: columns_as_markdown("calibration"),
     "columns of a collective": lambda: columns_as_markdown("collective_sizes"),
     "names": _names,
     "keys": _keys,

@@ -95,7 +95,10 @@ def read_iperf3_text(text: LogText) -> Log:
     for begun in _BEGUN.finditer(text.text):
         row = rows.get(begun.start())
         if row is None or row["unit"] not in _UNITS or _number(row["rate"]) is None:
-            message, hint = "this row is not one of iperf3", "[ID], interval, size and rate are wanted, as 9.41 Gbits/sec"
+            message, hint = (
+                "this row is not one of iperf3",
+                "[ID], interval, size and rate are wanted, as 9.41 Gbits/sec",
+            )
         elif row["role"]:
             message, hint = "the test has both directions", "one direction at a time is wanted, without --bidir"
         else:

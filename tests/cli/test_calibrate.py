@@ -73,3 +73,20 @@ def test_refused(command, log, arguments, said):
     assert (done.status, done.out) == (2, "")
     assert said in done.err
     assert sorted(path.name for path in log.iterdir()) == ["two_hosts.log"]
+
+
+def test_sweep_over_protocols(log):
+    """A protocol file is a value of a sweep like any other, and its values can be varied."""
+    (log / "two_hosts.yaml").write_text(simnet.calibrate("two_hosts.log").text)
+    scenario = {
+        "topology": {"star": {"hosts": 2}},
+        "protocol": "two_hosts.yaml",
+        "workload": {"model": "resnet50", "gpu": "v100", "batch_size": 64},
+        "run": {"iterations": 1},
+    }
+    by_name = simnet.sweep(scenario, {"protocol": ["tcp", "two_hosts.yaml"]})
+    assert by_name["protocol"].tolist() == ["tcp", "two_hosts.yaml"]
+    varied = simnet.sweep(scenario, {"protocol.changes.connection_cap": ["1 Gbps", "32 Gbps"]})
+    assert varied["protocol"].tolist() == ["two_hosts"] * 2
+    slow_s, fast_s = varied["communication_time_s"]
+    assert slow_s > 10 * fast_s
