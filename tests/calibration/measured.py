@@ -25,7 +25,7 @@ class Measured(NamedTuple):
 
 
 MEASURED = {
-    # microsoft/superbenchmark, tests/data/nccl_allreduce.log: all-reduce on 8 A100 in one host, 4 B to 8 GiB, out of place.
+    # microsoft/superbenchmark, tests/data/nccl_allreduce.log: 8 A100 in one host, 4 B to 8 GiB, out of place.
     "nccl-tests": Measured(nccl_log([(4.0 * 2**n, time) for n, time in enumerate(_NCCL_US)], 8, hosts=1), 0.1, 0.45),
     # OSU tutorial at CCGrid 2011 (D. K. Panda), slide 112: RoCE on 10G, ConnectX-DDR.
     "osu_latency": Measured(osu_log(list(_OSU_US.items())), 0.1, 0.4),

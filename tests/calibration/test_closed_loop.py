@@ -88,8 +88,16 @@ def logged_us(found):
 @pytest.mark.parametrize("base", ["tcp", "roce", "infiniband", "ideal", "dpdk", "ipoib"])
 @pytest.mark.parametrize(
     ("program", "ranks"),
-    [("all_reduce_perf", 2), ("all_reduce_perf", 5), ("all_gather_perf", 4), ("reduce_scatter_perf", 4)]
-    + [("alltoall_perf", 6), ("sendrecv_perf", 3), ("broadcast_perf", 2), ("reduce_perf", 2)],
+    [
+        ("all_reduce_perf", 2),
+        ("all_reduce_perf", 5),
+        ("all_gather_perf", 4),
+        ("reduce_scatter_perf", 4),
+        ("alltoall_perf", 6),
+        ("sendrecv_perf", 3),
+        ("broadcast_perf", 2),
+        ("reduce_perf", 2),
+    ],
 )
 def test_collectives(calibrated, written, base, program, ranks):
     """From alpha = 9 us and 3 GB/s, whatever the base has for overheads, rendezvous, batches and store-and-forward."""

@@ -16,12 +16,13 @@ def nccl_log(rows: Rows, ranks: int, named: str = "all_reduce_perf", in_place: f
         "# nThread 1 nGpus 1 minBytes 8 maxBytes 1073741824",
     ]
     lines += [
-        f"#  Rank {rank:2d} Group  0 Pid {1000 + rank} on  node{rank % (hosts or ranks)} device  0 [0000:07:00] NVIDIA A100"
+        f"#  Rank {rank:2d} Group  0 Pid {1000 + rank} on  node{rank % (hosts or ranks)} device  0 [0000:07:00] NVIDIA"
         for rank in range(ranks)
     ]
     lines += [
         "#                                                              out-of-place                       in-place",
-        "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong",
+        "#       size         count      type   redop    root"
+        "     time   algbw   busbw #wrong     time   algbw   busbw #wrong",
         "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)",
     ]
     for size, time in rows:
@@ -67,7 +68,8 @@ def perftest_log(rows: Rows, title: str, link: str = "Ethernet", queue_pairs: in
             "99% percentile[usec]   99.9% percentile[usec] "
         )
         lines += [
-            f" {size:<7.0f} 1000          1.79           5.41         {time:.9f}     \t       {time + 0.01:.2f}        \t0.18   \t\t2.03    \t5.41   "
+            f" {size:<7.0f} 1000          1.79           5.41         {time:.9f}     "
+            f"\t       {time + 0.01:.2f}        \t0.18   \t\t2.03    \t5.41   "
             for size, time in rows
         ]
     return "\n".join([*lines, rule, ""])
@@ -75,7 +77,9 @@ def perftest_log(rows: Rows, title: str, link: str = "Ethernet", queue_pairs: in
 
 def iperf3_text(seconds: float, gigabits: float, intervals: Iterable[float] = (), streams: int = 1) -> str:
     """Return what iperf3 prints of so many streams with one rate in all."""
-    ids = [*range(5, 5 + 2 * streams, 2), *(["SUM"] if streams > 1 else [])]
+    ids: dict[int | str, float] = dict.fromkeys(range(5, 5 + 2 * streams, 2), 1.0 / streams)
+    if streams > 1:
+        ids["SUM"] = 1.0
     lines = [
         "Connecting to host 10.0.0.2, port 5201",
         "[  5] local 10.0.0.1 port 40000 connected to 10.0.0.2 port 5201",
@@ -83,8 +87,8 @@ def iperf3_text(seconds: float, gigabits: float, intervals: Iterable[float] = ()
     ]
     for second, rate in enumerate(intervals):
         lines += [
-            f"[{one:>3}]   {second}.00-{second + 1}.00   sec  1.09 GBytes  {rate / (1 if one == 'SUM' else streams):.6f} Gbits/sec    0   1.63 MBytes"
-            for one in ids
+            f"[{one:>3}]   {second}.00-{second + 1}.00   sec  1.09 GBytes  {rate * share:.6f} Gbits/sec    0  1.6 MBytes"
+            for one, share in ids.items()
         ]
     lines += [
         "- - - - - - - - - - - - - - - - - - - - - - - - -",
@@ -92,8 +96,8 @@ def iperf3_text(seconds: float, gigabits: float, intervals: Iterable[float] = ()
     ]
     for end in ("sender", "receiver"):
         lines += [
-            f"[{one:>3}]   0.00-{seconds:.2f}  sec  11.0 GBytes  {gigabits / (1 if one == 'SUM' else streams):.6f} Gbits/sec                  {end}"
-            for one in ids
+            f"[{one:>3}]   0.00-{seconds:.2f}  sec  11.0 GBytes  {gigabits * share:.6f} Gbits/sec             {end}"
+            for one, share in ids.items()
         ]
     return "\n".join([*lines, "", "iperf Done.", ""])
 
