@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from simnet.calibration.log import Log, LogText, Timing
+from simnet.calibration.log import MOST_PROBLEMS, Log, LogText, Timing
 from simnet.errors import InputError, KeyPath, Problem
 from simnet.json_text import json_places, parse_json
 from simnet.units import BITS_PER_BYTE, KIBIBYTE
@@ -32,7 +32,6 @@ _UNITS = {f"{prefix}bits": 1000.0**n / BITS_PER_BYTE for n, prefix in enumerate(
 _UNITS |= {f"{prefix}Bytes": float(KIBIBYTE) ** n for n, prefix in enumerate(_PREFIXES)}
 _VERSION = re.compile(r"^iperf (3\.\S+)", re.MULTILINE)
 _DATE = re.compile(r"^Time:\s*(\S[^\n]*?)\s*$", re.MULTILINE)
-_MOST_PROBLEMS = 20
 _UDP = "what UDP sends is what its option -b says"
 _LOG = Log("", "iperf3", "iperf3", "stream", ())
 
@@ -104,7 +103,7 @@ def read_iperf3_text(text: LogText) -> Log:
         else:
             continue
         problems.append(text.problem_with(text.line_at(begun.start()), message, hint))
-        if len(problems) == _MOST_PROBLEMS:
+        if len(problems) == MOST_PROBLEMS:
             break
     if problems:
         raise InputError(problems)

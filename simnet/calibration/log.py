@@ -13,9 +13,10 @@ from simnet.errors import InputError, Problem
 from simnet.scenario.document import problem_at
 from simnet.workload.csv_table import parse_number
 
-__all__ = ["LARGEST_LOG", "Log", "LogText", "Measures", "Timing", "Word", "read_log_text"]
+__all__ = ["LARGEST_LOG", "MOST_PROBLEMS", "Log", "LogText", "Measures", "Timing", "Word", "read_log_text"]
 
 LARGEST_LOG = 64_000_000  # bytes
+MOST_PROBLEMS = 20  # that are told of one log
 
 Measures = Literal["collective", "ping_pong", "read", "stream"]
 """A collective; one message, one way; the read of a message; messages behind one another."""
@@ -124,6 +125,10 @@ class LogText:
             words = [Word(found[0], number, found.start() + 1) for found in _WORD.finditer(line, begin)]
             if words:
                 yield words
+
+    def is_row(self, words: list[Word]) -> bool:
+        """Tell whether a line is a row of a table: all begin with a size, which is a whole number."""
+        return words[0].text.isdecimal() and words[0].text.isascii()
 
     def problem(self, word: Word, message: str, hint: str) -> Problem:
         """Return a problem with a word."""

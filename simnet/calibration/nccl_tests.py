@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from simnet.calibration.log import Log, LogText, Timing, Word
-from simnet.errors import InputError, Problem
+from simnet.calibration.log import MOST_PROBLEMS, Log, LogText, Timing, Word
+from simnet.errors import InputError, Problem, attempt
 from simnet.traffic import BUS_FACTOR
 from simnet.units import MICROSECOND
 
@@ -29,7 +30,7 @@ BENCHMARKS = {
     "sendrecv_perf": "send_recv",
 }
 _NAMED = re.compile(rf"\b({'|'.join(BENCHMARKS)})\b")
-_RANK = re.compile(r"#\s+Rank\s+\d+\s.*?\bPid\s+\d+\s+on\s+(\S+)\s+device\b")
+_RANK = re.compile(r"#\s+Rank\s+(\d+)\s.*?\bPid\s+\d+\s+on\s+(\S+)\s+device\b")
 _OF_ONE_PROCESS = re.compile(r"#\s*nThread\s+(\d+)\s+nGpus\s+(\d+)\b")
 _REDUCING = ("all_reduce", "reduce_scatter", "reduce")
 _ROOTED = ("broadcast", "reduce")
@@ -69,11 +70,11 @@ def read_nccl_tests(text: LogText, ranks: int | None, collective: str | None) ->
                 problems.append(text.problem(words[0], "another table begins here", hint))
                 break
             names = columns
-        elif words[0].text.isdecimal() and words[0].text.isascii():
-            try:
-                row = _row(text, words, names)
-            except InputError as error:
-                problems += error.problems
+        elif text.is_row(words):
+            row = attempt(problems, partial(_row, text, words, names))
+            if len(problems) >= MOST_PROBLEMS:
+                break
+            if row is None:
                 continue
             size, times, both = row
             if size == 0 or not all(times):
@@ -87,7 +88,7 @@ def read_nccl_tests(text: LogText, ranks: int | None, collective: str | None) ->
         problems.append(text.problem_with(header, "there is no row of a size above 0 below this header", hint))
     if problems:
         raise InputError(problems)
-    hosts = _RANK.findall(text.text)
+    hosts = list(dict(_RANK.findall(text.text)).values())
     ranks = _ranks(text, hosts, ranks, header)
     name = _collective(text, collective, bandwidths, cells, ranks, header)
     notes = [f"left out: {empty} without bytes or time"] if empty else []

@@ -7,9 +7,11 @@ together where both send.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import partial
 
-from simnet.calibration.log import Log, LogText, Measures, Timing
-from simnet.errors import InputError, Problem
+from simnet.calibration.log import MOST_PROBLEMS, Log, LogText, Measures, Timing, Word
+from simnet.errors import InputError, Problem, attempt
 from simnet.units import MEGA, MICROSECOND
 
 __all__ = ["HEADING", "read_osu"]
@@ -54,17 +56,14 @@ def read_osu(text: LogText, ranks: int | None) -> Log:
     problems: list[Problem] = []
     empty = 0
     for words in text.rows(number + 1):
-        if not (words[0].text.isdecimal() and words[0].text.isascii()):
+        if not text.is_row(words):
             continue
-        try:
-            if len(words) < 2:
-                hint = "a size and what was measured are wanted"
-                raise InputError(text.problem(words[0], "a row of one cell", hint))
-            size = text.number(words[0], "the size")
-            value = text.number(words[1], "the bandwidth" if measures == "stream" else "the latency")
-        except InputError as error:
-            problems += error.problems
+        row = attempt(problems, partial(_row, text, words, "the bandwidth" if measures == "stream" else "the latency"))
+        if len(problems) >= MOST_PROBLEMS:
+            break
+        if row is None:
             continue
+        size, value = row
         if value == 0 or (size == 0 and measures != "ping_pong"):
             empty += 1
         elif measures == "stream":
@@ -95,3 +94,10 @@ def read_osu(text: LogText, ranks: int | None) -> Log:
         ranks=ranks or 2 if measures == "collective" else 2,
         notes=tuple(notes),
     )
+
+
+def _row(text: LogText, words: Sequence[Word], what: str) -> tuple[float, float]:
+    """Return the size, and what was measured."""
+    if len(words) < 2:
+        raise InputError(text.problem(words[0], "a row of one cell", "a size and what was measured are wanted"))
+    return text.number(words[0], "the size"), text.number(words[1], what)

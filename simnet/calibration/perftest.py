@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
-from simnet.calibration.log import Log, LogText, Measures, Timing, Word
-from simnet.errors import InputError, Problem
+from simnet.calibration.log import MOST_PROBLEMS, Log, LogText, Measures, Timing, Word
+from simnet.errors import InputError, Problem, attempt
 from simnet.units import GIGABIT_PER_S, MEBIBYTE, MEGA, MICROSECOND
 
 __all__ = ["HEADER", "read_perftest"]
@@ -74,35 +75,27 @@ def read_perftest(text: LogText) -> Log:
 def _timings(text: LogText, header: str, number: int, is_rate: bool, directions: int) -> tuple[tuple[Timing, ...], int]:
     """Return the timings below a header, and how many rows of 0 there are."""
     names = _COLUMN.findall(header[header.index("#bytes") :])
-    value = next((name for name in names if name.startswith("BW average[")), "") if is_rate else ""
-    if not is_rate:
-        value = next((name for name in _LATENCIES if name in names), "")
-    unit = _RATES.get(value.removeprefix("BW average[").removesuffix("]"), 0.0)
-    if not value or (is_rate and not unit):
-        wanted = "BW average[MB/sec] or BW average[Gb/sec]" if is_rate else " or ".join(_LATENCIES)
-        raise InputError(text.problem_with(number, "the table has no column that is known", f"{wanted} is wanted"))
+    wanted = [f"BW average[{unit}]" for unit in _RATES] if is_rate else _LATENCIES
+    column = next((name for name in wanted if name in names), "")
+    if not column:
+        hint = f"{' or '.join(wanted)} is wanted"
+        raise InputError(text.problem_with(number, "the table has no column that is known", hint))
     timings: dict[Timing, None] = {}  # a log of both sides has every row twice
     problems: list[Problem] = []
     empty = 0
     for words in text.rows(number + 1):
-        if not (words[0].text.isdecimal() and words[0].text.isascii()):
+        if not text.is_row(words):
             continue
-        try:
-            if len(words) < len(names):
-                hint = f"as many as in the header are wanted: {', '.join(names)}"
-                raise InputError(text.problem(words[-1], f"{len(words)} cells where the header has {len(names)}", hint))
-            size = text.number(words[0], "the size")
-            measured = words[names.index(value)]
-            number_read = text.number(measured, f"the {value}")
-            if size == 0 or number_read == 0:
-                empty += 1
-            elif is_rate:
-                per_message_s = _per_message_s(text, words, names, measured, size / (unit * number_read))
-                timings[Timing(size, directions * per_message_s)] = None
-            else:
-                timings[Timing(size, MICROSECOND * number_read)] = None
-        except InputError as error:
-            problems += error.problems
+        row = attempt(problems, partial(_row, text, words, names, column))
+        if len(problems) >= MOST_PROBLEMS:
+            break
+        if row is None:
+            continue
+        size, time_s = row
+        if size > 0 and time_s > 0:
+            timings[Timing(size, directions * time_s)] = None
+        else:
+            empty += 1
     if not problems and not timings:
         problems.append(text.problem_with(number, "there is no row below this header", "rows of numbers are wanted"))
     if problems:
@@ -110,15 +103,24 @@ def _timings(text: LogText, header: str, number: int, is_rate: bool, directions:
     return tuple(timings), empty
 
 
-def _per_message_s(
-    text: LogText, words: Sequence[Word], names: Sequence[str], measured: Word, by_rate_s: float
-) -> float:
-    """Return the time from one message to the next: by the number of messages a second where that has more digits."""
-    if "MsgRate[Mpps]" not in names:
-        return by_rate_s
-    messages = words[names.index("MsgRate[Mpps]")]
-    rate = text.number(messages, "the MsgRate[Mpps]")
-    return 1.0 / (MEGA * rate) if _digits(messages.text) > _digits(measured.text) else by_rate_s
+def _row(text: LogText, words: Sequence[Word], names: Sequence[str], column: str) -> tuple[float, float]:
+    """Return the size and the time of a message, or from one to the next; 0 where that is not known."""
+    if len(words) < len(names):
+        hint = f"as many as in the header are wanted: {', '.join(names)}"
+        raise InputError(text.problem(words[-1], f"{len(words)} cells where the header has {len(names)}", hint))
+    size = text.number(words[0], "the size")
+    measured = words[names.index(column)]
+    value = text.number(measured, f"the {column}")
+    if column in _LATENCIES:
+        return size, MICROSECOND * value
+    unit = _RATES[column.removeprefix("BW average[").removesuffix("]")]
+    if "MsgRate[Mpps]" in names:
+        messages = words[names.index("MsgRate[Mpps]")]
+        rate = text.number(messages, "the MsgRate[Mpps]")
+        # Of small messages their number a second has more digits.
+        if rate > 0 and _digits(messages.text) > _digits(measured.text):
+            return size, 1.0 / (MEGA * rate)
+    return size, size / (unit * value) if value else 0.0
 
 
 def _digits(number: str) -> int:

@@ -274,7 +274,7 @@ def test_a_file_that_is_too_large(tmp_path):
 
 
 @pytest.mark.parametrize("name", list(ALL))
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_damage_is_refused_or_read(calibrated, name, data):
     """A log with a piece cut out, put in or written over is read, or refused in words: nothing else is raised."""

@@ -87,7 +87,7 @@ def iperf3_text(seconds: float, gigabits: float, intervals: Iterable[float] = ()
     ]
     for second, rate in enumerate(intervals):
         lines += [
-            f"[{one:>3}]   {second}.00-{second + 1}.00   sec  1.09 GBytes  {rate * share:.6f} Gbits/sec    0  1.6 MBytes"
+            f"[{one:>3}]   {second}.00-{second + 1}.00   sec  1.09 GBytes  {rate * share:.6f} Gbits/sec    0  1 MBytes"
             for one, share in ids.items()
         ]
     lines += [
