@@ -163,6 +163,10 @@ def _collective(
             message = f"the log is of {named[0]}, not of {given}"
             raise InputError(Problem(message, "leave the name out", source="--collective"))
         return named[0]
+    tables = [text.line_at(found.start()) for found in HEADER.finditer(text.text)]
+    if len(named) > 1 and len(tables) > 1:
+        message = f"another table begins here, and the log names {' and '.join(named)}"
+        raise InputError(text.problem_with(tables[1], message, "save each benchmark into a file of its own"))
     if given:
         return given
     algorithm, bus = max(bandwidths)

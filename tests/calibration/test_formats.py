@@ -236,6 +236,14 @@ def test_refused_with_the_place(calibrated, text, said):
     assert refused(calibrated, text)[0] == said
 
 
+def test_several_collectives_in_one_log(calibrated):
+    """Two tables with the same columns are of one benchmark, run twice, unless the log names two."""
+    assert len(calibrated(NCCL + NCCL).log.timings) == 2 * len(calibrated(NCCL).log.timings)
+    assert calibrated(NCCL + NCCL).log.ranks == 4
+    [said] = refused(calibrated, NCCL + nccl_log(ROWS, 4, "all_gather_perf"))
+    assert said.startswith("LOG:23:1: another table begins here, and the log names all_reduce and all_gather")
+
+
 def test_every_damaged_row_is_told(calibrated):
     assert len(refused(calibrated, OSU.replace(".", ","))) == len(ROWS)
 
