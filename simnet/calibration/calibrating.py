@@ -133,7 +133,7 @@ def calibrate(
     protocol = resolve(base or ("rdma" if log.tool == "perftest" else "tcp"), link_kinds=[log.link_kind])
     base = protocol.name
     name = name or name_of(Path(path), "calibrated")
-    fit = fit_log(log, *base_line(log, protocol, latency_s))
+    fit = fit_log(log, *base_line(log, protocol, latency_s), protocol.payload_bytes)
     values = protocol_values(log, fit, protocol, latency_s)
     notes = [*log.notes, *fit.notes]
     if fit.alpha.fitted and log.measures != "stream":

@@ -37,6 +37,9 @@ _STEPS: Mapping[str, Callable[[int], int]] = MappingProxyType(
 """Messages in a row: of rings, of a direct all-to-all, and of chains through which small pieces go."""
 
 
+_MOST_OF_BASE = 0.5
+
+
 @dataclass(frozen=True)
 class Unknown:
     """What is known of alpha or beta.
@@ -91,7 +94,7 @@ def line_of(log: Log) -> tuple[float, float]:
     return 1.0, 1.0
 
 
-def fit_log(log: Log, base_alpha_s: float, base_beta_s_per_byte: float) -> Fit:
+def fit_log(log: Log, base_alpha_s: float, base_beta_s_per_byte: float, packet_bytes: float) -> Fit:
     """Fit alpha and beta to a log.
 
     Of one size they cannot be told apart, and of small sizes alone, or large ones, one of them cannot be told at all:
@@ -104,6 +107,8 @@ def fit_log(log: Log, base_alpha_s: float, base_beta_s_per_byte: float) -> Fit:
         Of the base protocol [s].
     base_beta_s_per_byte : float
         Of the base protocol [s/byte].
+    packet_bytes : float
+        Payload of a packet of it [bytes].
     """
     steps, share = line_of(log)
     sizes = np.array([timing.size_bytes for timing in log.timings])
@@ -113,18 +118,19 @@ def fit_log(log: Log, base_alpha_s: float, base_beta_s_per_byte: float) -> Fit:
     what = "the overhead of each message" if is_stream else "latency"
     notes = []
     if len(np.unique(sizes)) == 1:
-        if is_stream:
-            # Where the base would take most of the time for its overhead, the log shows that it is less.
-            known = base_alpha_s if 2.0 * base_alpha_s < float(times.min()) else 0.0
-            alpha, beta = Unknown(known, fitted=known == 0.0 and base_alpha_s > 0.0), _fitted(columns, 1, known)
-            if math.isnan(beta.error) and log.spread is not None:
-                beta = Unknown(beta.value, beta.value * log.spread)
-            notes.append(f"{what} cannot be told from one size")
-        else:
-            small = base_beta_s_per_byte * share * float(sizes[0]) < 0.5 * float(times.min())
-            known = base_beta_s_per_byte if small else 0.0
-            alpha, beta = _fitted(columns, 0, known), Unknown(known, fitted=not small)
-            notes.append("the rate cannot be told from one size: that of the base protocol stays")
+        # Messages of a packet tell latency, larger ones the rate; the other is that of the base. Where that would be
+        # most of what was measured, the log shows that it is less, and it is left out.
+        of_base = np.array([base_alpha_s, base_beta_s_per_byte])
+        parts = (columns * of_base).mean(axis=0)
+        known = 0 if is_stream or share * float(sizes[0]) / steps > packet_bytes else 1
+        is_left_out = bool(parts[known] > _MOST_OF_BASE)
+        kept = Unknown(0.0 if is_left_out else float(of_base[known]), fitted=is_left_out)
+        fitted = _fitted(columns, 1 - known, kept.value)
+        if math.isnan(fitted.error) and log.spread is not None:
+            fitted = Unknown(fitted.value, fitted.value * log.spread)
+        alpha, beta = (fitted, kept) if known else (kept, fitted)
+        does = "is left out" if is_left_out else "is that of the base protocol"
+        notes.append(f"{'the rate' if known else what} cannot be told from one size, and {does}")
     else:
         alpha, beta = _both(columns)
         if not _is_told(alpha) and _agrees(alpha, base_alpha_s):

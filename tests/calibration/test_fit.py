@@ -164,3 +164,17 @@ def test_efficiency_needs_the_link(calibrated):
     quantities = calibrated(osu_log(line(7.5, 11.0)), link="100 Gbps").quantities
     assert {one.quantity: one.value for one in quantities}["efficiency"] == pytest.approx(0.88, rel=1e-6)
     assert "efficiency" not in {one.quantity for one in calibrated(osu_log(line(7.5, 11.0))).quantities}
+
+
+def test_one_large_size_of_a_ping_pong_is_rate(calibrated):
+    """8 MiB at 11 GB/s: what RoCE takes besides, 1 us, is little of 763 us."""
+    found = calibrated(perftest_log([(2.0**23, 2.0**23 / 11e3)], "Send Latency Test"))
+    assert not found.fit.alpha.fitted
+    assert 1 / found.fit.beta.value == pytest.approx(11e9, rel=0.01)
+
+
+def test_one_size_that_is_faster_than_the_base(calibrated):
+    """A stream of 64 B in 0.1 us, where TCP has 2.5 for a message: all of it is rate."""
+    stream = calibrated(perftest_log([(64, 0.1)], "Send BW Test"), base="tcp")
+    assert stream.fit.beta.value == pytest.approx(0.1e-6 / 64, rel=1e-3)
+    assert "send_overhead: 0 s" in stream.text
