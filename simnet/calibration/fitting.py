@@ -37,7 +37,7 @@ _STEPS: Mapping[str, Callable[[int], int]] = MappingProxyType(
 """Messages in a row: of rings, of a direct all-to-all, and of chains through which small pieces go."""
 
 
-_MOST_OF_BASE = 0.5
+_MOST_OF_BASE = 0.5  # of the time that was measured
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ def line_of(log: Log) -> tuple[float, float]:
 def fit_log(log: Log, base_alpha_s: float, base_beta_s_per_byte: float, packet_bytes: float) -> Fit:
     """Fit alpha and beta to a log.
 
-    Of one size they cannot be told apart, and of small sizes alone, or large ones, one of them cannot be told at all:
-    for that the value of the base protocol stands where it agrees with the log within two standard errors.
+    Of one size they cannot be told apart: up to a packet it tells alpha, beyond it beta. Of small sizes alone, or large
+    ones, one of them cannot be told at all. For it stands the value of the base protocol, as far as the log allows it.
 
     Parameters
     ----------
@@ -116,39 +116,54 @@ def fit_log(log: Log, base_alpha_s: float, base_beta_s_per_byte: float, packet_b
     columns = np.stack([np.full_like(times, steps), share * sizes], axis=1) / times[:, np.newaxis]
     is_stream = log.measures == "stream"
     what = "the overhead of each message" if is_stream else "latency"
-    notes = []
+    of_base = base_alpha_s, base_beta_s_per_byte
     if len(np.unique(sizes)) == 1:
-        # Messages of a packet tell latency, larger ones the rate; the other is that of the base. Where that would be
-        # most of what was measured, the log shows that it is less, and it is left out.
-        of_base = np.array([base_alpha_s, base_beta_s_per_byte])
-        parts = (columns * of_base).mean(axis=0)
-        known = 0 if is_stream or share * float(sizes[0]) / steps > packet_bytes else 1
-        is_left_out = bool(parts[known] > _MOST_OF_BASE)
-        kept = Unknown(0.0 if is_left_out else float(of_base[known]), fitted=is_left_out)
-        fitted = _fitted(columns, 1 - known, kept.value)
-        if math.isnan(fitted.error) and log.spread is not None:
-            fitted = Unknown(fitted.value, fitted.value * log.spread)
-        alpha, beta = (fitted, kept) if known else (kept, fitted)
-        does = "is left out" if is_left_out else "is that of the base protocol"
-        notes.append(f"{'the rate' if known else what} cannot be told from one size, and {does}")
+        tells_rate = is_stream or share * float(sizes[0]) / steps > packet_bytes
+        alpha, beta, note = _of_one_size(columns, of_base, tells_rate, what)
+        if math.isnan(beta.error) and log.spread is not None:
+            beta = Unknown(beta.value, beta.value * log.spread, beta.fitted)
+        notes = [note]
     else:
-        alpha, beta = _both(columns)
-        if not _is_told(alpha) and _agrees(alpha, base_alpha_s):
-            alpha, beta = Unknown(base_alpha_s, fitted=False), _fitted(columns, 1, base_alpha_s)
-            notes.append(f"{what} cannot be told from sizes as large as these: that of the base protocol stays")
-        elif not _is_told(beta) and _agrees(beta, base_beta_s_per_byte):
-            alpha, beta = _fitted(columns, 0, base_beta_s_per_byte), Unknown(base_beta_s_per_byte, fitted=False)
-            notes.append("the rate cannot be told from sizes as small as these: that of the base protocol stays")
-        else:
-            notes += [
-                f"{which} is not told apart from 0, though that of the base protocol is too much for this log"
-                for which, unknown in (("alpha", alpha), ("beta", beta))
-                if not _is_told(unknown)
-            ]
+        alpha, beta, notes = _of_several_sizes(columns, of_base, what)
     if is_stream:
         notes.append("a stream gives no latency: that of the base protocol stays")
     errors = columns @ np.array([alpha.value, beta.value]) - 1.0
     return Fit(alpha, beta, steps, share, errors, tuple(notes))
+
+
+def _of_one_size(
+    columns: NDArray[np.float64], of_base: tuple[float, float], tells_rate: bool, what: str
+) -> tuple[Unknown, Unknown, str]:
+    """Return alpha and beta of one size, and what it does not tell: one of both is that of the base.
+
+    Where that would be most of what was measured, the log shows that it is less, and it is left out.
+    """
+    known = 0 if tells_rate else 1
+    is_left_out = bool(columns[:, known].mean() * of_base[known] > _MOST_OF_BASE)
+    kept = Unknown(0.0 if is_left_out else of_base[known], fitted=is_left_out)
+    fitted = _fitted(columns, 1 - known, kept.value)
+    note = f"{'the rate' if known else what} cannot be told from one size, and "
+    note += "is left out" if is_left_out else "is that of the base protocol"
+    return (fitted, kept, note) if known else (kept, fitted, note)
+
+
+def _of_several_sizes(
+    columns: NDArray[np.float64], of_base: tuple[float, float], what: str
+) -> tuple[Unknown, Unknown, list[str]]:
+    """Return alpha and beta of several sizes, and what they do not tell."""
+    alpha, beta = _both(columns)
+    if not _is_told(alpha) and _agrees(alpha, of_base[0]):
+        note = f"{what} cannot be told from sizes as large as these: that of the base protocol stays"
+        return Unknown(of_base[0], fitted=False), _fitted(columns, 1, of_base[0]), [note]
+    if not _is_told(beta) and _agrees(beta, of_base[1]):
+        note = "the rate cannot be told from sizes as small as these: that of the base protocol stays"
+        return _fitted(columns, 0, of_base[1]), Unknown(of_base[1], fitted=False), [note]
+    notes = [
+        f"{which} is not told apart from 0, though that of the base protocol is too much for this log"
+        for which, unknown in (("alpha", alpha), ("beta", beta))
+        if not _is_told(unknown)
+    ]
+    return alpha, beta, notes
 
 
 def _is_told(unknown: Unknown) -> bool:
