@@ -24,7 +24,13 @@ from simnet.topology import GENERATORS, summary_lines
 from simnet.training.communication.architectures import ARCHITECTURES
 from simnet.training.communication.compression import SCHEMES, standard_costs_s_per_byte
 from simnet.training.laws.convergence import ROUNDS
-from simnet.workload import list_gpus, list_models, list_throughput, model_entry
+from simnet.workload import list_gpus, list_models, list_throughput, model_entry, table_workload
+from simnet.workload.ready_times import (
+    READY_TIMES_BATCH,
+    READY_TIMES_GPU,
+    compare_ready_times,
+    list_ready_times,
+)
 
 __all__ = ["GENERATED", "pages", "with_generated"]
 
@@ -215,6 +221,22 @@ def _rates() -> str:
     return _table(["model", "GPU", "precision", "tokens", "measured batches"], rows)
 
 
+def _ready_times() -> str:
+    """Return how far gradients are from when they were ready on a V100."""
+    rows = []
+    for model in list_ready_times():
+        found = compare_ready_times(
+            table_workload(model=model, gpu=READY_TIMES_GPU, batch_size=READY_TIMES_BATCH, samples_per_s=100.0)
+        )
+        worst, share = found.worst, found.size_bytes.max() / found.size_bytes.sum()
+        both = f"{100 * found.simulated[worst]:.1f} % for {100 * found.measured[worst]:.1f} %"
+        differences = (found.largest_difference, found.mean_bytes_difference, found.largest_bytes_difference, share)
+        first, *others = (f"{100 * one:.1f} %" for one in differences)
+        rows.append([f"`{model}`", str(len(found.tensors)), first, f"`{found.tensors[worst]}`, {both}", *others])
+    head = ["model", "gradients", "largest difference", "of which, simulated for measured"]
+    return _table([*head, "difference of ready bytes, mean", "largest", "largest gradient"], rows)
+
+
 def _topologies() -> str:
     rows = []
     for name in _shipped("topologies"):
@@ -333,6 +355,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "columns of an explanation": lambda: _columns(("explanation", "critical_path", "sensitivity")),
     "columns of a comparison": lambda: _columns(("compared_settings", "compared_results", "compared_parts")),
     "columns": _columns,
+    "columns of a calibration": lambda: columns_as_markdown("calibration"),
     "columns of a collective": lambda: columns_as_markdown("collective_sizes"),
     "names": _names,
     "keys": _keys,
@@ -346,6 +369,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "fusion": _fusion,
     "models": _models,
     "rates": _rates,
+    "ready times": _ready_times,
     "topologies": _topologies,
     "Inception-V3, ring": lambda: _each_protocol("ring"),
     "Inception-V3, parameter server": lambda: _each_protocol("1 parameter server"),

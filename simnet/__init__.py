@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from simnet.calibration import Calibration, calibrate
     from simnet.errors import InputError, SimnetError, SimulationError
     from simnet.experiment.compare import Comparison, compare
     from simnet.experiment.explain import Explanation, explain
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from simnet.experiment.sweep import load_sweep, sweep
 
 __all__ = [
+    "Calibration",
     "Comparison",
     "Explanation",
     "InputError",
@@ -29,6 +31,7 @@ __all__ = [
     "SimnetError",
     "SimulationError",
     "__version__",
+    "calibrate",
     "compare",
     "explain",
     "load_result",
@@ -44,12 +47,14 @@ __version__ = "0.1.0"
 
 # Resolved at first use: importing pandas, numba and networkx takes longer than `simnet --help` may.
 _HOME = {
+    "Calibration": "simnet.calibration",
     "Comparison": "simnet.experiment.compare",
     "Explanation": "simnet.experiment.explain",
     "InputError": "simnet.errors",
     "Result": "simnet.experiment.result",
     "SimnetError": "simnet.errors",
     "SimulationError": "simnet.errors",
+    "calibrate": "simnet.calibration",
     "compare": "simnet.experiment.compare",
     "explain": "simnet.experiment.explain",
     "load_result": "simnet.experiment.result",

@@ -32,6 +32,7 @@ __all__ = [
     "GIGABIT_PER_S",
     "KIBIBYTE",
     "MEBIBYTE",
+    "MEGA",
     "MICROSECOND",
     "MILLISECOND",
     "NANOSECOND",
@@ -54,6 +55,7 @@ GIGABIT_PER_S = 1e9 / BITS_PER_BYTE  # bytes per second
 NANOSECOND = 1e-9  # seconds
 MICROSECOND = 1e-6  # seconds
 MILLISECOND = 1e-3  # seconds
+MEGA = 1e6
 GIGA = 1e9
 
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", re.DOTALL)

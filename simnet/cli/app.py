@@ -10,7 +10,20 @@ from typing import Annotated
 import typer
 
 from simnet import __version__
-from simnet.cli import check, collective, explain, plot, protocol, run, scaling, sweep, topology, validate, workload
+from simnet.cli import (
+    calibrate,
+    check,
+    collective,
+    explain,
+    plot,
+    protocol,
+    run,
+    scaling,
+    sweep,
+    topology,
+    validate,
+    workload,
+)
 
 __all__ = ["app"]
 
@@ -33,6 +46,7 @@ app.command("compare")(explain.compare)
 app.command("check")(check.check)
 app.command("schema")(check.schema)
 app.command("collective")(collective.collective)
+app.command("calibrate")(calibrate.calibrate)
 app.command("validate")(validate.validate)
 app.add_typer(protocol.app, name="protocol")
 app.add_typer(topology.app, name="topology")

@@ -1,18 +1,17 @@
 """One collective over sizes: the counterpart of nccl-tests.
 
-What `size` is the size of, and the two bandwidths, are as nccl-tests defines them: NVIDIA/nccl-tests,
-``doc/PERFORMANCE.md`` (the factors of the bus bandwidth) and the ``GetCollByteCount`` functions in ``src/*.cu`` (the
-sizes); of all_gather, say, the size is that of what each rank ends with. Unlike there, chunks need not be equal: sizes
-are rounded down to whole elements, not to multiples of the number of ranks.
+What `size` is the size of, and the two bandwidths, are as nccl-tests defines them: the factors of the bus bandwidth
+are `simnet.traffic.BUS_FACTOR`, and the sizes those of the ``GetCollByteCount`` functions in its ``src/*.cu``; of
+all_gather, say, the size is that of what each rank ends with. Unlike there, chunks need not be equal: sizes are rounded
+down to whole elements, not to multiples of the number of ranks.
 """
 
 from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from types import MappingProxyType
 
 import pandas as pd
 import simpy
@@ -26,39 +25,15 @@ from simnet.fabric.placement import Placement, place
 from simnet.fabric.warm_up import compile_kernels
 from simnet.protocols import mismatch
 from simnet.scenario import CollectiveSettings
-from simnet.traffic import COLLECTIVES, check_deadlock
+from simnet.traffic import BUS_FACTOR, COLLECTIVES, check_deadlock
 from simnet.units import GIGA, MICROSECOND
 from simnet.workload import DTYPE_BYTES
 
-__all__ = ["BUS_FACTOR", "run_collective"]
+__all__ = ["run_collective"]
 
 _MOST_LEFT_BEHIND = 100_000
 """Operations of plays that are over, at some kilobytes each. A fabric and its plays refer to each other in circles, so
 their tables stay until Python looks for garbage, which large arrays do not make it do."""
-
-
-def _shared(ranks: int) -> float:
-    """Return the part of the whole that each rank has to send to, or get from, others."""
-    return (ranks - 1) / ranks
-
-
-def _whole(ranks: int) -> float:
-    del ranks
-    return 1.0
-
-
-BUS_FACTOR: Mapping[str, Callable[[int], float]] = MappingProxyType(
-    {
-        "all_reduce": lambda ranks: 2.0 * _shared(ranks),
-        "reduce_scatter": _shared,
-        "all_gather": _shared,
-        "broadcast": _whole,
-        "reduce": _whole,
-        "all_to_all": _shared,
-        "send_recv": _whole,
-    }
-)
-"""Bus bandwidth over algorithm bandwidth, by the number of ranks: what makes it comparable to that of a link."""
 
 
 def run_collective(settings: CollectiveSettings, say: Callable[[str], None] | None = None) -> pd.DataFrame:

@@ -433,6 +433,19 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("gustafson_serial_fraction", "float", "", "f of the nearest curve of Gustafson: least squares"),
         Column("gustafson_speedup", "float", "", "that curve, workers - f (workers - 1)"),
     ),
+    "calibration": (
+        Column("quantity", "str", "", "what it is; docs/calibration.md has the meaning of each"),
+        Column("value", "float", "", "its value, in its unit"),
+        Column(
+            "standard_error",
+            "float",
+            "",
+            "of the value, as of linear least squares; of one rate that of the mean of its intervals; none where the "
+            "log has no more rows than unknowns",
+        ),
+        Column("unit", "str", "", "of value and standard_error"),
+        Column("rows", "int", "", "rows of the log that it is from; 0: the value is that of the base protocol"),
+    ),
     "collective_sizes": (
         Column(
             "size_bytes",

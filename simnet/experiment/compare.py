@@ -177,7 +177,7 @@ def _said(value: Any, path: tuple[str, ...]) -> str:
     if value is None:
         return ""
     if path[-1] == "protocol" and isinstance(value, Mapping):
-        return ", ".join(value)
+        return str(value.get("name") or ", ".join(value))
     text = _plain(value)
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -15,7 +18,7 @@ from simnet.protocols import FIELDS, FlowProtocol, resolve
 from simnet.scenario.document import Document
 from simnet.scenario.locate import find_file
 from simnet.scenario.models import BackgroundSpec, PacketSpec, RunSpec
-from simnet.scenario.protocol_models import ProtocolSpec, protocol_overrides
+from simnet.scenario.protocol_models import ProtocolFile, ProtocolSpec, protocol_overrides
 from simnet.scenario.sections import NotKnownError, problems_of
 from simnet.scenario.topology_models import GeneratorSpec, TopologySpec, generate
 from simnet.scenario.yaml_document import parse_yaml, read_yaml
@@ -25,11 +28,13 @@ from simnet.units import format_duration
 
 __all__ = [
     "TOPOLOGY_FILES",
+    "NamedProtocol",
     "build_background",
     "build_packet",
     "build_protocol",
     "build_run",
     "build_topology",
+    "load_protocol",
     "load_topology",
     "topology_from_text",
 ]
@@ -141,7 +146,25 @@ def _generated(generator: str, spec: TopologySpec | GeneratorSpec, name: str) ->
         return generate(generator, getattr(spec, generator), name)
 
 
-def build_protocol(spec: ProtocolSpec, link_kinds: Iterable[str] = ()) -> FlowProtocol:
+@dataclass(frozen=True)
+class NamedProtocol:
+    """A protocol, and how it came about.
+
+    Parameters
+    ----------
+    protocol : FlowProtocol
+    name : str
+        What tables call it.
+    base : str
+        The name out of `simnet.protocols.PROTOCOLS` that it was made from.
+    """
+
+    protocol: FlowProtocol
+    name: str
+    base: str
+
+
+def build_protocol(spec: ProtocolSpec, link_kinds: Iterable[str] = (), folder: Path | None = None) -> NamedProtocol:
     """Return the protocol that a scenario names, with what it overrides.
 
     Parameters
@@ -149,20 +172,81 @@ def build_protocol(spec: ProtocolSpec, link_kinds: Iterable[str] = ()) -> FlowPr
     spec : ProtocolSpec
     link_kinds : iterable of str
         Kinds of links between hosts: ``rdma`` means what they are.
+    folder : Path, optional
+        Folder of the scenario, where files are looked for first.
+
+    Raises
+    ------
+    InputError
+        Problems of the specification have paths below it; those of a file have the file's lines.
     """
-    overrides, whole = protocol_overrides(spec)
+    kinds = tuple(link_kinds)
+    if spec.protocol:
+        with under(spec.protocol), _by_key():
+            overrides, whole = protocol_overrides(spec.options)
+            named = NamedProtocol(resolve(spec.protocol, overrides, kinds), spec.protocol, spec.protocol)
+    else:
+        assert spec.file is not None
+        with under("file"):
+            path = find_file(spec.file, folder)
+        changes, whole = protocol_overrides(spec.changes)
+        named = load_protocol(path, kinds, changes)
+    if not whole:
+        raise NotKnownError(named.base)
+    if spec.name is None:
+        return named
+    return NamedProtocol(replace(named.protocol, name=spec.name), spec.name, named.base)
+
+
+def load_protocol(
+    path: Path, link_kinds: Iterable[str] = (), changes: Mapping[str, Any] = MappingProxyType({})
+) -> NamedProtocol:
+    """Return the protocol in a file.
+
+    Parameters
+    ----------
+    path : Path
+    link_kinds : iterable of str
+    changes : mapping
+        What differs from the file, by the names of the fields, in SI units.
+
+    Raises
+    ------
+    InputError
+        Everything that is wrong with the file. Problems with changes have paths below ``changes``.
+    """
+    document = read_yaml(path)
     try:
-        protocol = resolve(spec.name, overrides, link_kinds=tuple(link_kinds))
+        spec = ProtocolFile.model_validate(document.data)
+    except ValidationError as error:
+        raise InputError([*document.problems, *problems_of(document, ProtocolFile, error)]) from None
+    document.checked()
+    given, _ = protocol_overrides(spec)
+    changed = {FIELDS[name].key for name in changes}
+    try:
+        with _by_key():
+            protocol = resolve(spec.base, given | dict(changes), tuple(link_kinds))
     except InputError as error:
-        # Below, fields are named with their units.
-        keys = {field.name: field.key for field in FIELDS.values()}
         raise InputError(
-            replace(problem, path=(spec.name, *(keys.get(str(part), part) for part in problem.path)))
+            problem.under("changes") if problem.path[0] in changed else document.at((), problem)
             for problem in error.problems
         ) from None
-    if not whole:
-        raise NotKnownError(spec.name)
-    return protocol
+    name = spec.name or path.stem
+    summary = "; ".join(part for part in (protocol.summary, spec.source) if part)
+    return NamedProtocol(replace(protocol, name=name, summary=summary), name, spec.base)
+
+
+@contextmanager
+def _by_key() -> Iterator[None]:
+    """Name the fields of a protocol in problems as scenarios do; `simnet.protocols` names them with their units."""
+    try:
+        yield
+    except InputError as error:
+        keys = {field.name: field.key for field in FIELDS.values()}
+        raise InputError(
+            replace(problem, path=tuple(keys.get(str(part), part) for part in problem.path))
+            for problem in error.problems
+        ) from None
 
 
 def build_run(spec: RunSpec) -> RunSettings:

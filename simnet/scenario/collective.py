@@ -173,7 +173,7 @@ def load_collective(
         cluster = attempt(problems, lambda: placed("topology", lambda: build_topology(topology_spec)))
     if protocol_spec is not None:
         kinds = cluster.compiled.link_kind if cluster is not None else ()
-        transport = attempt(problems, lambda: placed("protocol", lambda: build_protocol(protocol_spec, kinds)))
+        transport = attempt(problems, lambda: placed("protocol", lambda: build_protocol(protocol_spec, kinds).protocol))
     if cluster is not None and (count is not None or "ranks" not in given):
         problems += _rank_problems(document, cluster, count, way)
     if problems or way is None or cluster is None or transport is None or sizes_bytes is None:

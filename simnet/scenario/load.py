@@ -16,7 +16,14 @@ from simnet.fabric.faults import NetworkFault
 from simnet.fabric.packet.settings import PacketSettings
 from simnet.fabric.settings import EngineSettings
 from simnet.protocols import FlowProtocol
-from simnet.scenario.build import build_background, build_packet, build_protocol, build_run, build_topology
+from simnet.scenario.build import (
+    NamedProtocol,
+    build_background,
+    build_packet,
+    build_protocol,
+    build_run,
+    build_topology,
+)
 from simnet.scenario.combinations import combination_problems
 from simnet.scenario.crashes import JobCrash, build_crashes, with_crashes
 from simnet.scenario.document import Document, python_document
@@ -173,7 +180,7 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
 
     topology = attempt(("topology",), lambda: build_topology(right.topology, folder))
     kinds = topology.compiled.link_kind if topology is not None else ()
-    protocol = attempt(("protocol",), lambda: build_protocol(right.protocol, kinds))
+    named = attempt(("protocol",), lambda: build_protocol(right.protocol, kinds, folder))
     run = attempt((), lambda: build_run(right.run))
     taken: frozenset[int] = frozenset()
     jobs: list[PlacedJob | None] = []
@@ -185,16 +192,16 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
     background = attempt(("background",), lambda: _background(right, topology))
     faults = attempt(("faults",), lambda: _faults(right, topology))
     crashes = attempt(("faults",), lambda: _crashes(right, topology, jobs))
-    packet = attempt((), lambda: _packet(right, protocol, topology))
+    packet = attempt((), lambda: _packet(right, named.protocol if named else None, topology))
     spec, placed = parts.spec, [job for job in jobs if job is not None]
-    if problems or spec is None or topology is None or protocol is None or run is None or len(placed) < len(jobs):
+    if problems or spec is None or topology is None or named is None or run is None or len(placed) < len(jobs):
         raise InputError(_in_order(problems))
     return Scenario(
         name=spec.name,
         fidelity=spec.fidelity,
         topology=topology,
-        protocol_name=spec.protocol.name,
-        protocol=protocol,
+        protocol_name=named.name,
+        protocol=named.protocol,
         jobs=tuple(
             with_crashes(job.settings, [one.crash for one in (crashes or {}).values() if one.job == number])
             for number, job in enumerate(placed)
@@ -207,7 +214,7 @@ def _build(document: Document, parts: _Parts, folder: Path) -> Scenario:
         run=run,
         engine=EngineSettings(**dict(spec.engine)),
         baseline_samples_per_s=spec.baseline.samples_per_s if spec.baseline is not None else None,
-        resolve=partial(_resolved, spec, protocol, [job.settings for job in placed], folder),
+        resolve=partial(_resolved, spec, named, [job.settings for job in placed], folder),
         notes=tuple(dict.fromkeys(note for job in placed for note in job.notes)),
     )
 
@@ -305,10 +312,10 @@ def _build_job(
     return made
 
 
-def _resolved(spec: ScenarioSpec, protocol: FlowProtocol, jobs: Sequence[JobSettings], folder: Path) -> dict[str, Any]:
+def _resolved(spec: ScenarioSpec, named: NamedProtocol, jobs: Sequence[JobSettings], folder: Path) -> dict[str, Any]:
     """Return the scenario as plain data that gives the same scenario in any folder."""
     data = scenario_data(spec)
-    data["protocol"] = protocol_data(spec.protocol, protocol)
+    data["protocol"] = protocol_data(named.protocol, named.base, named.name)
     data["topology"] = _with_whole_path(data["topology"], folder)
     for sections, job in zip(data.get("jobs", [data]), jobs, strict=True):
         sections["training"] = {"workers": job.training.workers} | sections["training"]

@@ -120,7 +120,9 @@ class ScenarioSpec(Section):
     topology: TopologySpec = Field(
         description="The cluster: a shipped name, a file, {file: FILE, defaults: {…}}, or a generator with options."
     )
-    protocol: ProtocolSpec = Field(description="The transport: a name, or {name: {what differs from its defaults}}.")
+    protocol: ProtocolSpec = Field(
+        description="The transport: a name, {name: {what differs from its defaults}}, or a file."
+    )
     fidelity: Annotated[str, Word(("flow", "packet"))] = Field(
         "flow",
         description="flow: messages share links max-min fairly; packet: every packet on every hop between hosts.",

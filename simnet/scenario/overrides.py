@@ -6,23 +6,33 @@ A path names keys and positions in lists, with dots between them. Where the scen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from simnet.errors import InputError, KeyPath, Problem
 from simnet.scenario.document import Document, Place, python_document
 from simnet.scenario.fields import shown
+from simnet.scenario.protocol_models import is_protocol_file
 from simnet.scenario.yaml_document import parse_yaml
 
 __all__ = ["Override", "apply_overrides", "override_from_text", "overrides_from_mapping"]
 
-# Where text stands for a mapping, the key that it stands for; none: the text is itself the key.
-_SHORT_FORMS: dict[KeyPath, str | None] = {
-    ("protocol",): None,
-    ("training", "architecture"): None,
-    ("training", "compression"): None,
-    ("topology",): "file",
+
+def _itself(text: str) -> dict[str, Any]:
+    return {text: {}}
+
+
+def _file(text: str) -> dict[str, Any]:
+    return {"file": text}
+
+
+# Where text stands for a mapping, the mapping that it stands for.
+_SHORT_FORMS: dict[KeyPath, Callable[[str], dict[str, Any]]] = {
+    ("protocol",): lambda text: _file(text) if is_protocol_file(text) else _itself(text),
+    ("training", "architecture"): _itself,
+    ("training", "compression"): _itself,
+    ("topology",): _file,
 }
 
 
@@ -155,9 +165,8 @@ def _apply(document: Document, override: Override) -> Document:
         # Of several jobs each has the sections that a scenario of one has.
         section = path[2:] if path[:1] == ("jobs",) else path
         if isinstance(node, str) and section in _SHORT_FORMS:
-            key = _SHORT_FORMS[section]
-            places[*path, key or node] = places.get(path, new_place)
-            node = {key: node} if key else {node: {}}
+            node = _SHORT_FORMS[section](node)
+            places[*path, *node] = places.get(path, new_place)
         if node is None:
             node = {}
             places[path] = new_place

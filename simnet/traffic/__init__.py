@@ -11,7 +11,7 @@ from simnet.traffic.all_reduce import (
     torus_all_reduce,
 )
 from simnet.traffic.check import goal_faults, prove
-from simnet.traffic.collectives import COLLECTIVES, Algorithm, Collective
+from simnet.traffic.collectives import BUS_FACTOR, COLLECTIVES, Algorithm, Collective
 from simnet.traffic.composing import Phase, add_phases, repeated
 from simnet.traffic.counting import Counts, Steps, count, message_steps
 from simnet.traffic.dataflow import DataflowEdge, DataflowOperation, dataflow_step
@@ -69,6 +69,7 @@ from simnet.traffic.validation import describe_operation, validate_schedule
 
 __all__ = [
     "ALL_REDUCE",
+    "BUS_FACTOR",
     "COLLECTIVES",
     "FORMULAS",
     "INSIDE_GROUPS",

@@ -30,7 +30,7 @@ from simnet.traffic.scatter_gather import (
 )
 from simnet.traffic.schedule import Schedule
 
-__all__ = ["COLLECTIVES", "Algorithm", "Collective"]
+__all__ = ["BUS_FACTOR", "COLLECTIVES", "Algorithm", "Collective"]
 
 
 @dataclass(frozen=True)
@@ -216,3 +216,30 @@ COLLECTIVES: Mapping[str, Collective] = MappingProxyType(
     }
 )
 """Collectives by name, as `simnet collective` knows them."""
+
+
+def _shared(ranks: int) -> float:
+    """Return the part of the whole that each rank has to send to, or get from, others."""
+    return (ranks - 1) / ranks
+
+
+def _whole(ranks: int) -> float:
+    del ranks
+    return 1.0
+
+
+BUS_FACTOR: Mapping[str, Callable[[int], float]] = MappingProxyType(
+    {
+        "all_reduce": lambda ranks: 2.0 * _shared(ranks),
+        "reduce_scatter": _shared,
+        "all_gather": _shared,
+        "broadcast": _whole,
+        "reduce": _whole,
+        "all_to_all": _shared,
+        "send_recv": _whole,
+    }
+)
+"""Bus bandwidth over algorithm bandwidth, by the number of ranks: what makes it comparable to that of a link.
+
+As nccl-tests defines it (NVIDIA/nccl-tests, ``doc/PERFORMANCE.md``): the part of the size that each rank sends.
+"""

@@ -37,7 +37,7 @@ def test_everything_that_is_wrong_is_said_at_once_with_line_column_and_caret(com
     assert (status, out) == (2, "")
     assert err == (
         "wrong.yaml:1:1: 'protocol' is missing, "
-        "wanted: the transport: a name, or {name: {what differs from its defaults}}\n"
+        "wanted: the transport: a name, {name: {what differs from its defaults}}, or a file\n"
         "    topology: {star: {hosts: 4, bandwidth: 100, latency: 1 us}}\n"
         "    ^\n"
         "wrong.yaml:1:40: bandwidth: 100 has no unit, write it like '100 Gbps' (bits) or '12.5 GB/s' (bytes)\n"

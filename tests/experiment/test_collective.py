@@ -9,12 +9,12 @@ from math import ceil, floor, log2
 import numpy as np
 import pytest
 
-from simnet.experiment.collective import BUS_FACTOR, run_collective
+from simnet.experiment.collective import run_collective
 from simnet.experiment.columns import COLUMNS
 from simnet.protocols import PROTOCOLS, resolve
 from simnet.scenario import CollectiveSettings, load_collective
 from simnet.topology import leaf_spine, star
-from simnet.traffic import COLLECTIVES, count
+from simnet.traffic import BUS_FACTOR, COLLECTIVES, count
 
 S, B, P = 100e6, 12.5e9, 2e-6  # bytes, bytes/s of a link, s for the two links of a path
 EVERY = [(name, algorithm) for name, collective in COLLECTIVES.items() for algorithm in collective.algorithms]

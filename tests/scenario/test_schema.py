@@ -83,7 +83,8 @@ def test_defaults_in_the_schema_are_read_back():
 
 
 def test_protocol_keys_are_the_fields_of_a_protocol():
-    assert {key.path.split(".")[1] for key in scenario_keys() if key.path.startswith("protocol.")} == set(PROTOCOLS)
+    keys = {key.path.split(".")[1] for key in scenario_keys() if key.path.startswith("protocol.")}
+    assert keys == {*PROTOCOLS, "file", "changes", "name"}
     for name in PROTOCOLS:
         below = [key.path.split(".")[2] for key in scenario_keys() if key.path.startswith(f"protocol.{name}.")]
         assert below == [field.key for field in FIELDS.values()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -143,27 +142,3 @@ def test_the_roofline_alone_comes_near_the_measured_ratio_of_the_passes() -> Non
     for model, ratio in (("resnet50", 1.964), ("resnet101", 1.956), ("vgg16", 2.108)):
         forward, backward = layer_times(load_model(model).layers, GPU, "fp32", 16)
         assert backward.sum() / forward.sum() == pytest.approx(ratio, rel=0.15)
-
-
-@pytest.mark.parametrize(
-    ("model", "weights_only", "most"), [("resnet50", False, 0.03), ("resnet101", False, 0.03), ("vgg16", True, 0.08)]
-)
-def test_ready_times_come_near_those_measured_on_a_v100(
-    model: str, weights_only: bool, most: float, reference_rows: Callable[[str], list[dict[str, str]]]
-) -> None:
-    """Share of the backward pass after which each gradient is ready, against a V100 at batch 32.
-
-    VGG-16 was measured with batch normalisation, so only its weights, found by their sizes, are compared.
-    """
-    rows = reference_rows(f"measured/layerwise_backward_{model}_v100_bs32.csv")
-    measured = np.array([float(row["cumulative_us"]) for row in rows])
-    sizes = [int(row["gradient_bytes"]) for row in rows]
-    workload = table_workload(model=model, gpu="v100", batch_size=32, samples_per_s=100.0)
-    ready = workload.tensor_ready_s / workload.backward_s.sum()
-    place, worst = -1, 0.0
-    for tensor, share in zip(workload.model.tensors, ready, strict=True):
-        if weights_only and not tensor.name.endswith("weight"):
-            continue
-        place = sizes.index(4 * tensor.elements, place + 1)
-        worst = max(worst, abs(share - measured[place] / measured[-1]))
-    assert worst < most
