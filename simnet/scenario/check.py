@@ -225,6 +225,11 @@ def _training_line(training: TrainingSettings, is_graph: bool) -> str:
         line += f", {len({rank for straggler in training.stragglers for rank in straggler.workers})} stragglers"
     if training.jitter is not None:
         line += f", {training.jitter.distribution} jitter of {training.jitter.parameter:g}"
+    if training.overlap_slowdown is not None:
+        slowdown = training.overlap_slowdown
+        line += f", computing {slowdown.compute:g} and links of GPUs {slowdown.communication:g} times slower in overlap"
+    if training.step_overhead_s > 0.0:
+        line += f", {format_duration(training.step_overhead_s)} more for each iteration"
     slowest, fastest = min(training.speed_factors), max(training.speed_factors)
     return line if slowest == fastest == 1.0 else f"{line}, speeds from {slowest:g} to {fastest:g}"
 

@@ -14,10 +14,10 @@ from simnet.scenario.sections import Choice, Section
 __all__ = [
     "DISTRIBUTIONS",
     "LARGEST_BATCH",
-    "ContentionSpec",
     "GroupSpec",
     "JitterSpec",
     "MemoryHierarchySpec",
+    "OverlapSlowdownSpec",
     "PatternSpec",
     "SpeedFactors",
     "StragglerSpec",
@@ -160,7 +160,7 @@ class JitterSpec(Section):
     )
 
 
-class ContentionSpec(Section):
+class OverlapSlowdownSpec(Section):
     """How computing and communicating at once slow each other down."""
 
     compute: Annotated[float, Real(minimum=1, maximum=1000)] = Field(

@@ -14,10 +14,10 @@ from pydantic import Field, PlainValidator, TypeAdapter, WithJsonSchema
 from simnet.scenario.algorithm_options import MOST_WORKERS, NoOptions, RingSpec
 from simnet.scenario.compute_models import (
     LARGEST_BATCH,
-    ContentionSpec,
     GroupSpec,
     JitterSpec,
     MemoryHierarchySpec,
+    OverlapSlowdownSpec,
     SpeedFactors,
     StragglerSpec,
     TargetSpec,
@@ -226,13 +226,13 @@ class TrainingSpec(Section):
     stragglers: tuple[StragglerSpec, ...] | None = Field(
         None, description="Workers that are slower than they should be; beside speed_factors and jitter."
     )
-    contention: ContentionSpec | None = Field(
+    overlap_slowdown: OverlapSlowdownSpec | None = Field(
         None, description="How computing and communicating slow each other down; not at all where not given."
     )
     step_overhead: Annotated[float, Quantity("duration")] = Field(
         0.0,
-        description="What each iteration takes besides where something is exchanged: a host that has waited for it then "
-        "launches the optimizer's kernels one by one, which one worker alone does while its GPU is busy.",
+        description="What each iteration takes besides where something is exchanged: a host that has waited for it "
+        "then launches the optimizer's kernels one by one, which one worker alone does while its GPU is busy.",
     )
     accumulation: Annotated[int, Whole(1, 1_000_000)] = Field(
         1,

@@ -16,7 +16,7 @@ from simnet.scenario.training_problems import training_problems
 from simnet.training.communication.compression import SCHEMES, standard_costs_s_per_byte
 from simnet.training.communication.settings import Architecture, Compression, Sync
 from simnet.training.recovery.settings import DISK_BYTES_PER_S, Checkpoint
-from simnet.training.settings import Contention, Jitter, Parallelism, TrainingSettings
+from simnet.training.settings import Jitter, OverlapSlowdown, Parallelism, TrainingSettings
 from simnet.workload import DTYPE_BYTES
 
 __all__ = ["build_training", "idle_notes"]
@@ -58,7 +58,9 @@ def build_training(spec: TrainingSpec, gradient_dtype: str, room: Room) -> Train
         jitter=jitter,
         speed_factors=tuple(speeds),
         stragglers=build_stragglers(spec.stragglers or ()),
-        contention=Contention(spec.contention.compute, spec.contention.communication) if spec.contention else None,
+        overlap_slowdown=OverlapSlowdown(spec.overlap_slowdown.compute, spec.overlap_slowdown.communication)
+        if spec.overlap_slowdown
+        else None,
         step_overhead_s=spec.step_overhead,
         accumulation=spec.accumulation,
         target_samples=target_samples(spec.target),

@@ -94,6 +94,10 @@ def _sharding_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # 
     if spec.forward_overlap and is_split:
         hint = "leave it out: a pipeline begins when all workers of a replica have their parameters"
         yield Problem("forward_overlap stands beside a model that is split", hint, ("forward_overlap",))
+    given = {"overlap_slowdown": spec.overlap_slowdown is not None, "step_overhead": spec.step_overhead > 0.0}
+    for key in (key for key, is_given in given.items() if is_given and is_split):
+        hint = "leave it out: the steps of a split model do not know it"
+        yield Problem(f"{key} stands beside a model that is split", hint, (key,))
 
 
 def _compression_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # noqa: ARG001

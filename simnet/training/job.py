@@ -14,7 +14,7 @@ from simnet.engine.recorder import Recorder
 from simnet.fabric.faults import HostSlow, busy_until_s
 from simnet.fabric.interface import Fabric
 from simnet.training.computing.compute import ComputeTimes, compute_times, ratio
-from simnet.training.computing.contention import SharedGpu
+from simnet.training.computing.shared_gpu import SharedGpu
 from simnet.training.computing.slowdowns import HostSlowdowns, Slowdowns
 from simnet.training.computing.split import StagePart, split_job
 from simnet.training.computing.step import SplitStep, StepParts, begin_steps
@@ -174,7 +174,9 @@ def start_job(
             checkpoints,
             lasts_s[rank],
             _telling(env, recorder, settings.name, rank) if run.records_timeline or run.records_plays else untold,
-            SharedGpu(fabric, int(nodes[rank]), training.contention) if training.contention is not None else None,
+            SharedGpu(fabric, int(nodes[rank]), training.overlap_slowdown)
+            if training.overlap_slowdown is not None
+            else None,
             training.step_overhead_s,
         )
         workers.append(worker)

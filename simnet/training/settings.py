@@ -122,7 +122,7 @@ class TrainingSettings:
         Relative speed of each worker: 0.5 computes twice as long. Empty: all the same.
     stragglers : tuple of Straggler
         Workers that are slower than that.
-    contention : Contention or None
+    overlap_slowdown : OverlapSlowdown or None
         How computing and communicating slow each other down; None: they do not.
     step_overhead_s : float
         What a host takes for each iteration with an exchange, which it does not with one worker [s].
@@ -158,7 +158,7 @@ class TrainingSettings:
     jitter: Jitter | None = None
     speed_factors: tuple[float, ...] = ()
     stragglers: tuple[Straggler, ...] = ()
-    contention: Contention | None = None
+    overlap_slowdown: OverlapSlowdown | None = None
     step_overhead_s: float = 0.0
     accumulation: int = 1
     target_samples: float = 0.0
@@ -236,7 +236,7 @@ class BackgroundSettings:
 
 
 @dataclass(frozen=True)
-class Contention:
+class OverlapSlowdown:
     """How much longer computing and communicating take beside each other.
 
     Parameters

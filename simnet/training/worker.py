@@ -16,7 +16,7 @@ from simnet.fabric.interface import Fabric
 from simnet.fabric.play import Play
 from simnet.training.communication.asynchronous import OwnCommunicator
 from simnet.training.computing.compute import ComputeTimes
-from simnet.training.computing.contention import SharedGpu
+from simnet.training.computing.shared_gpu import SharedGpu
 from simnet.training.computing.step import SplitStep
 from simnet.training.course import Course
 from simnet.training.loader import Loader

@@ -13,10 +13,10 @@ from simnet.fabric.network import Network
 from simnet.protocols import FlowProtocol
 from simnet.topology import HostSpec, star
 from simnet.training.communication.settings import Architecture
-from simnet.training.computing.contention import SharedGpu
+from simnet.training.computing.shared_gpu import SharedGpu
 from simnet.training.job import start_job
 from simnet.training.records import IterationRow
-from simnet.training.settings import Contention, JobSettings, RunSettings, TrainingSettings
+from simnet.training.settings import JobSettings, OverlapSlowdown, RunSettings, TrainingSettings
 
 from ..building import iteration_s, ring_s, run_job, workload
 
@@ -33,7 +33,7 @@ def test_what_is_computed_while_something_is_exchanged_takes_so_many_times_as_lo
     env = simpy.Environment()
     fabric = FluidFabric(env, Network(star(hosts=2), FlowProtocol()))
     begin_s, end_s = busy
-    shared = SharedGpu(fabric, 0, Contention(slowdown, 1.0))
+    shared = SharedGpu(fabric, 0, OverlapSlowdown(slowdown, 1.0))
     env.process(shared.compute(work_s, lambda: min(max(env.now - begin_s, 0.0), end_s - begin_s)))
     env.run()
     beside_s = begin_s + (work_s - begin_s) * slowdown
@@ -47,19 +47,19 @@ def test_an_exchange_that_is_hidden_costs_its_share_of_computing():
     """The first of two tensors takes x beside the backward pass of 0.5 s that follows: 0.5 + x (1 - 1/c) of it; the
     last tensor is small, and exposed."""
     load = workload([250_000, 4], forward_s=0.01, backward_s=[0.1, 0.5])
-    _, rows, _, _ = run_job(load, replace(TWO, contention=Contention(1.25, 1.0)))
+    _, rows, _, _ = run_job(load, replace(TWO, overlap_slowdown=OverlapSlowdown(1.25, 1.0)))
     hidden_s = ring_s(2, 1e6)
     for row in rows:
         assert iteration_s(row) == pytest.approx(0.61 + hidden_s * (1 - 1 / 1.25) + ring_s(2, 16.0), rel=1e-7)
 
 
 def test_nothing_changes_where_nothing_overlaps():
-    """Without overlap the exchange begins behind all computing: the same as without contention."""
+    """Without overlap the exchange begins behind all computing: the same as without it."""
     load = workload([250_000, 100_000])
     plain = replace(TWO, overlap=False)
     times = [
         [iteration_s(row) for row in run_job(load, training)[1]]
-        for training in (plain, replace(plain, contention=Contention(1.5, 2.0)))
+        for training in (plain, replace(plain, overlap_slowdown=OverlapSlowdown(1.5, 2.0)))
     ]
     assert times[0] == pytest.approx(times[1], rel=1e-12)
 
@@ -76,7 +76,7 @@ def _with_gpus(training: TrainingSettings) -> list[float]:
 
 def test_links_of_a_gpu_carry_less_while_it_computes():
     """A ring of two sends S = 2 MB each way: 2 ms at 1 GB/s, twice that beside computing; the small one follows."""
-    alone, beside = _with_gpus(TWO), _with_gpus(replace(TWO, contention=Contention(1.0, 2.0)))
+    alone, beside = _with_gpus(TWO), _with_gpus(replace(TWO, overlap_slowdown=OverlapSlowdown(1.0, 2.0)))
     small_s = 16.0 / PCIE
     assert alone == pytest.approx([2e-3 + small_s] * len(alone), rel=1e-6)
     assert beside == pytest.approx([4e-3 + small_s] * len(beside), rel=1e-6)

@@ -14,7 +14,7 @@ import numpy as np
 
 from simnet.engine.waits import Waits
 from simnet.fabric.interface import Fabric
-from simnet.training.settings import Contention
+from simnet.training.settings import OverlapSlowdown
 
 __all__ = ["SharedGpu"]
 
@@ -30,16 +30,16 @@ class SharedGpu:
     fabric : Fabric
     node : int
         Of the GPU. Where a worker is a host, its links are cables, and carry what they always do.
-    contention : Contention
+    overlap_slowdown : OverlapSlowdown
     """
 
-    def __init__(self, fabric: Fabric, node: int, contention: Contention) -> None:
+    def __init__(self, fabric: Fabric, node: int, overlap_slowdown: OverlapSlowdown) -> None:
         arrays = fabric.network.compiled
         own = (arrays.link_source == node) | (arrays.link_target == node)
         inside = arrays.host_of_node[arrays.link_source] == arrays.host_of_node[arrays.link_target]
-        is_gpu = arrays.node_kind[node] == "gpu" and contention.communication > 1.0
+        is_gpu = arrays.node_kind[node] == "gpu" and overlap_slowdown.communication > 1.0
         self._links: list[int] = np.flatnonzero(own & inside).tolist() if is_gpu else []
-        self._fabric, self._contention, self._given = fabric, contention, 1.0
+        self._fabric, self._slowdown, self._given = fabric, overlap_slowdown, 1.0
 
     def compute(self, work_s: float, busy_s: Callable[[], float]) -> Waits:
         """Compute for as long as it takes beside exchanges.
@@ -56,12 +56,12 @@ class SharedGpu:
             Returns for how long something has been exchanged since the beginning [s].
         """
         env = self._fabric.env
-        self._give_links(1.0 / self._contention.communication)
+        self._give_links(1.0 / self._slowdown.communication)
         left_s = work_s
         while left_s > _NEGLIGIBLE * work_s:
             before_s = busy_s()
             yield env.timeout(left_s)
-            left_s = (busy_s() - before_s) * (1.0 - 1.0 / self._contention.compute)
+            left_s = (busy_s() - before_s) * (1.0 - 1.0 / self._slowdown.compute)
 
     def rest(self) -> None:
         """Leave all of the memory to links, as there is nothing to compute for a while."""
