@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import pandas as pd
+
 from simnet.experiment.columns import columns_as_markdown
 from simnet.experiment.plot_kinds import PLOT_KINDS
 from simnet.protocols import FIELDS, PROTOCOLS, resolve, values
@@ -325,6 +327,50 @@ def _losses() -> str:
     return _table(head, rows)
 
 
+def _errors(use: str) -> str:
+    head = ["data set", "rows", "median error", "90th percentile", "worst"]
+    lines = [
+        [f"`{row['data_set']}`", row["rows"], *(_per_cent(row[f"{name}_error"]) for name in ("median", "p90", "worst"))]
+        for row in _rows_of("errors.csv", "validation")
+        if row["use"] == use
+    ]
+    return _table(head, lines)
+
+
+def _beside_simpler() -> str:
+    head = ["data set", "median error: simnet", "linear", "constant"]
+    head += ["lost time: rows", "simnet", "linear", "constant", "pairs in the wrong order"]
+    lines = [
+        [
+            f"`{row['data_set']}`",
+            *(_per_cent(row[name]) for name in ("median_error", "linear_median_error", "constant_median_error")),
+            f"{float(row['lossy_rows']):.0f}",
+            *(_per_cent(row[f"{name}_lost_time_error"]) for name in ("simnet", "linear", "constant")),
+            f"{float(row['misranked_pairs']):.0f} of {float(row['ranked_pairs']):.0f}",
+        ]
+        for row in _rows_of("errors.csv", "validation")
+        if row["use"] == "validation"
+    ]
+    return _table(head, lines)
+
+
+def _misses() -> str:
+    frame = pd.read_csv(ROOT / "results" / "validation" / "cases.csv")
+    frame = frame[frame.use == "validation"]
+    groups = frame.groupby(["data_set", "setting", "model", "workers"], sort=True).error
+    table = groups.agg(rows="size", error="median", off=lambda error: error.abs().median()).reset_index()
+    table = table[table.off > 0.15].sort_values("off", ascending=False)
+    lines = [
+        [f"`{row.data_set}`", row.setting.split(",")[0], row.model, str(int(row.workers)), str(row.rows), f"{row.error:+.0%}"]
+        for row in table.itertuples()
+    ]
+    return _table(["data set", "setting", "model", "GPUs", "rows", "median of predicted / measured - 1"], lines)
+
+
+def _per_cent(text: str) -> str:
+    return f"{float(text):.1%}" if text else ""
+
+
 def _intervals() -> str:
     """Return how long training takes by the interval of checkpoints."""
     rows = [
@@ -376,5 +422,9 @@ GENERATED: dict[str, Callable[[], str]] = {
     "lossy training": _lossy,
     "losses": _losses,
     "checkpoint intervals": _intervals,
+    "calibration errors": lambda: _errors("calibration"),
+    "validation errors": lambda: _errors("validation"),
+    "beside simpler predictions": _beside_simpler,
+    "misses": _misses,
 }
 """What writes each part, by its name."""

@@ -98,6 +98,27 @@ def assert_told(folder, text, *said):
             "training: {forward_overlap: »true, parallelism: {tensor: 2}}",
             "forward_overlap stands beside a model that is split, leave it out",
         ),
+        (
+            "training: {overlap_slowdown: »{}, parallelism: {tensor: 2}}",
+            "overlap_slowdown stands beside a model that is split, leave it out",
+        ),
+        (
+            "training: {step_overhead: »1 ms, parallelism: {pipeline: 2}}",
+            "step_overhead stands beside a model that is split, leave it out",
+        ),
+        ("training: {overlap_slowdown: {compute: »0.5}}", "compute is 0.5, a number of at least 1 and at most 1000 is wanted"),
+        (
+            "training: {architecture: {parameter_server: {group: »2}}}",
+            "15 ranks cannot be cut into groups of 2, divisors of 15 are 1, 3, 5, 15",
+        ),
+        (
+            "training: {architecture: {parameter_server: {group: »3}}, sync: asp}",
+            "group stands beside sync asp, leave it out",
+        ),
+        (
+            "training: {architecture: {parameter_server: {group: »5}}, compression: sparsify}",
+            "sparsify stands beside architecture parameter_server with group, leave it out",
+        ),
         ("training: {optimizer: »adm}", "optimizer is 'adm', did you mean 'adam'? known: sgd, sgd_momentum, adam"),
         ("training: {allow_oversubscribed: »maybe}", "allow_oversubscribed is 'maybe', true or false is wanted"),
         ("training: {placement: »spread}", "placement is 'spread', known: in_order, by_host, random, or a list"),
