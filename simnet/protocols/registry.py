@@ -15,6 +15,7 @@ from simnet.protocols.defaults import Definition, Value, changed
 from simnet.protocols.dpdk import DPDK
 from simnet.protocols.fields import FIELDS, ProtocolField
 from simnet.protocols.flow_protocol import FlowProtocol
+from simnet.protocols.grpc import GRPC
 from simnet.protocols.ideal import IDEAL
 from simnet.protocols.ipoib import IPOIB_CONNECTED, IPOIB_DATAGRAM
 from simnet.protocols.rdma import INFINIBAND, IRN, ROCE, ROCE_LOSSY
@@ -31,6 +32,7 @@ _DEFINITIONS = MappingProxyType(
             TCP,
             TCP_RENO,
             DCTCP,
+            GRPC,
             DPDK,
             IPOIB_DATAGRAM,
             IPOIB_CONNECTED,

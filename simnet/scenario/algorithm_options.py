@@ -222,6 +222,14 @@ class InNetworkSpec(Section):
     )
 
 
+class NcclSpec(Section):
+    """Ring or tree, by the size of what is exchanged."""
+
+    channels: Annotated[int, Whole(1, 1024)] = Field(
+        1, description="Rings side by side, each with its share of the buffer."
+    )
+
+
 def misfits(options: Any, ranks: int) -> Iterator[tuple[str, str, str]]:
     """Yield which options do not fit a number of ranks: the key, what is wrong, and what would be right.
 

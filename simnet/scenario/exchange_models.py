@@ -13,6 +13,7 @@ from simnet.scenario.algorithm_options import (
     InNetworkSpec,
     MapReduceSpec,
     MeshSpec,
+    NcclSpec,
     NoOptions,
     ParameterServerSpec,
     RingSpec,
@@ -49,6 +50,9 @@ class ArchitectureSpec(Choice):
     gossip: GossipSpec | None = Field(None, description="Each worker averages with its neighbours in a graph.")
     in_network: InNetworkSpec | None = Field(
         None, description="Switches add up what comes from below and replicate what comes from above."
+    )
+    nccl: NcclSpec | None = Field(
+        None, description="For each bucket what NCCL would take for its size: a ring, or chains and a double tree."
     )
 
 

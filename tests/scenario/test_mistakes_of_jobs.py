@@ -106,7 +106,10 @@ def assert_told(folder, text, *said):
             "training: {step_overhead: »1 ms, parallelism: {pipeline: 2}}",
             "step_overhead stands beside a model that is split, leave it out",
         ),
-        ("training: {overlap_slowdown: {compute: »0.5}}", "compute is 0.5, a number of at least 1 and at most 1000 is wanted"),
+        (
+            "training: {overlap_slowdown: {compute: »0.5}}",
+            "compute is 0.5, a number of at least 1 and at most 1000 is wanted",
+        ),
         (
             "training: {architecture: {parameter_server: {group: »2}}}",
             "15 ranks cannot be cut into groups of 2, divisors of 15 are 1, 3, 5, 15",

@@ -35,6 +35,7 @@ from simnet.traffic import (
     tree_of_parents_all_reduce,
 )
 from simnet.training.communication.arrangement import Alone, Arrange, Arrangement, MakeSchedule, each_bucket
+from simnet.training.communication.nccl import nccl
 from simnet.training.communication.servers import parameter_servers, server_hosts, servers_apart
 from simnet.training.communication.settings import Architecture
 
@@ -220,6 +221,7 @@ ARCHITECTURES: Mapping[str, Way] = MappingProxyType(
             servers=lambda *_: 1,
         ),
         "in_network": Way(_in_network),
+        "nccl": Way(nccl),
         "gossip": Way(_gossip, pairs=lambda workers, options: workers**2 if options.get("graph") == "mesh" else 0),
     }
 )
