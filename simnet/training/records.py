@@ -63,7 +63,7 @@ class SpanRow(NamedTuple):
 
     Attributes
     ----------
-    what : compute, exposed communication, waiting, input or checkpoint; step, where several workers compute together
+    what : compute, exposed communication, waiting, input, checkpoint or step overhead; step, where several workers compute together
     start_s, end_s : from and until when [s]
     """
 

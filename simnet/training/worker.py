@@ -221,7 +221,7 @@ def _compute(worker: Worker, compute: ComputeTimes, iteration: int, times: _Time
     if worker.step_overhead_s > 0.0 and worker.communicator is not None and worker.exchanges_in(iteration):
         began_s = env.now
         yield env.timeout(worker.step_overhead_s)
-        worker.tell(iteration, "compute", began_s)
+        worker.tell(iteration, "step overhead", began_s)
         times.compute_s += worker.step_overhead_s
 
 

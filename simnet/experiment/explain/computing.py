@@ -19,6 +19,7 @@ from simnet.workload import RecordedTrace, Workload, parts_of
 __all__ = ["STRAGGLERS", "Computing"]
 
 STRAGGLERS = "stragglers"
+IN_OVERLAP = "slowed down by communication"
 
 _GROUPS = 4
 """The backward pass is shown in so many groups of layers, which take about as long as each other."""
@@ -62,9 +63,11 @@ class Computing:
         number = int(lasting[len(lasting) - self._numbers[id(span)]])
         lasted_s = span.end_s - span.start_s
         usual_s = float(np.diff(compute.usual(span.iteration, span.rank), prepend=0.0)[number])
-        held_up = max(lasted_s - usual_s, 0.0) / lasted_s
-        # A rounding of the clock is nobody's fault.
-        held_up = held_up if held_up > _ROUNDING else 0.0
+        held_up = _share(lasted_s - usual_s, lasted_s)
+        # What it takes longer than it would with nothing beside it, however slow the worker is.
+        own_s = float(np.diff(timeline, prepend=0.0)[number])
+        in_overlap = _share(lasted_s - own_s, lasted_s) if self.job.settings.training.overlap_slowdown else 0.0
+        held_up = max(held_up - in_overlap, 0.0)
         model = np.diff(compute.of_model(span.iteration, span.rank), prepend=0.0)
         before_s, extra_s = float(model[:number].sum()), plan.stretches[number].extra_s
         layers = [
@@ -73,10 +76,12 @@ class Computing:
         ]
         found = [(name, seconds) for name, seconds in [*layers, ("compression", extra_s)] if seconds > 0.0]
         whole_s = sum(seconds for _, seconds in found)
-        computing_s = stretch.duration_s * (1.0 - held_up)
+        computing_s = stretch.duration_s * (1.0 - held_up - in_overlap)
         pieces = [Piece(name, computing_s * seconds / whole_s) for name, seconds in found]
         if not pieces:
             pieces = [Piece("computing", computing_s)]
+        if in_overlap > 0.0:
+            pieces.append(Piece(IN_OVERLAP, stretch.duration_s * in_overlap))
         if held_up > 0.0:
             pieces.append(Piece(STRAGGLERS, stretch.duration_s * held_up, f"worker {span.rank}"))
         return pieces
@@ -105,7 +110,13 @@ class Computing:
         return found
 
 
-_ROUNDING = 1e-9
+def _share(seconds: float, whole_s: float) -> float:
+    """Return a part as a share; a rounding of the clock is nobody's fault."""
+    share = max(seconds, 0.0) / whole_s
+    return share if share > _ROUNDING else 0.0
+
+
+_ROUNDING = 1e-8
 
 
 def _backward(part: Workload, since_s: float) -> list[tuple[str, float, float]]:

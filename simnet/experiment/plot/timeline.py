@@ -27,6 +27,7 @@ _LOOKS = {
     "input": (COLOURS[3], HATCHES[3]),
     "checkpoint": (COLOURS[4], HATCHES[4]),
     "step": (COLOURS[5], HATCHES[5]),
+    "step overhead": (COLOURS[5], HATCHES[5]),
 }
 _EXCHANGE, _QUEUED = "#444444", "#bbbbbb"
 _MOST_WORKERS = 8

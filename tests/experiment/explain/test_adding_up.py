@@ -89,6 +89,8 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
         training["jitter"] = {"distribution": "lognormal", "sigma": 0.2}
     if draw(st.booleans()):
         training["speed_factors"] = {1: 0.7}
+    if "parallelism" not in training and draw(st.booleans()):
+        training |= {"overlap_slowdown": {}, "step_overhead": "3 ms"}
     found = {
         "topology": draw(st.sampled_from(TOPOLOGIES)),
         "protocol": draw(st.sampled_from(["ideal", "tcp", "roce", "dpdk"])),
@@ -100,6 +102,23 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
         fault = {"at": "350 ms", "for": "60 ms", "factor": 0.5}
         found["faults"] = [draw(st.sampled_from([{"host_slow": {"host": "host1", **fault}}]))]
     return found
+
+
+def test_slowing_down_in_overlap_and_the_overhead_of_a_step_are_told_by_themselves():
+    """On links that hide nothing of the backward pass all of it is 1.25 times as long: a fifth of it; 4 ms a step."""
+    data = {
+        "topology": {"star": {"hosts": 2, "bandwidth": "100 Mbps", "latency": "1 us"}},
+        "protocol": "ideal",
+        "workload": {"model": "resnet50", "batch_size": 32, "samples_per_s": 320},
+        "training": {"overlap_slowdown": {"compute": 1.25}, "step_overhead": "4 ms", "bucket_size": "1 B"},
+        "run": {"iterations": 1},
+    }
+    found = simnet.explain(data, sensitivity=False)
+    check(found)
+    parts = found.parts.set_index("part").time_s
+    backward_s = parts[[name for name in parts.index if name.startswith("backward")]].sum()
+    assert parts["step overhead"] == pytest.approx(0.004, rel=1e-6)
+    assert parts["slowed down by communication"] == pytest.approx(backward_s / 4, rel=0.1)
 
 
 @settings(max_examples=12, deadline=None)
