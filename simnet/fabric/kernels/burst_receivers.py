@@ -31,6 +31,7 @@ def receive(tables: Tables, place: int, now: float) -> None:
     sender = tables.senders[packet.sender]
     lost = packet.gap + packet.gap_new
     sender.expected -= 1
+    sender.has_last = sender.has_last or packet.is_last
     if sender.waiting == 0:
         sender.echo = packet.sent_at
     sender.waiting += 1

@@ -29,6 +29,8 @@ def begin_to_send(tables: Tables, number: int, row: int, begins_at: float) -> No
     sender.next_at = begins_at
     sender.unsent = max(int(np.ceil(operation.firing_bytes / transport.payload_bytes)), 1)
     sender.missing = sender.unsent
+    sender.last_bytes = operation.firing_bytes - (sender.unsent - 1) * transport.payload_bytes
+    sender.last_bytes += transport.packet_bytes - transport.payload_bytes
     sender.window = transport.first_window
     sender.threshold = np.inf
     sender.smoothed = operation.round_trip
@@ -38,7 +40,7 @@ def begin_to_send(tables: Tables, number: int, row: int, begins_at: float) -> No
     sender.repairing = sender.repairs = sender.arrived_since = sender.sent_since = 0
     sender.cuts_from = sender.unsent
     sender.window_before = sender.most = sender.stands_still = 0.0
-    sender.has_timed_out = sender.has_probed = sender.is_probe = sender.is_probing = False
+    sender.has_timed_out = sender.has_probed = sender.is_probe = sender.is_probing = sender.has_last = False
 
 
 @inlined
@@ -67,6 +69,8 @@ def send(tables: Tables, number: int, place: int, now: float) -> None:
         sender.unsent -= 1
         if sender.repairing > 0:
             packet.repair = sender.repairs
+    # What is lost is sent again in order, so that the end of the message is the last of it.
+    packet.is_last = sender.unsent + sender.again + sender.again_new == 0 and not sender.has_last
     packet.gap = sender.gap
     packet.gap_new = sender.gap_new
     sender.in_flight += 1

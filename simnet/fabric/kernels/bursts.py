@@ -102,6 +102,7 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
     back_s = max(round_trip - pace, 0.0)
     path = int(np.ceil(back_s / pace)) + 2
     room = int(min(np.floor(resource.buffer / packet + _SAME), ring - path))
+    most = resource.buffer + _SAME * packet
     first_at, first_sent_at = np.inf, 0.0
     for sender in range(senders):
         begins_at = tables.senders[sender].next_at
@@ -112,6 +113,8 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
     back, head, end = 0, 0, int(min(np.ceil(level / packet - _SAME), room))
     for place in range(end):
         tables.transit[place].sender = _END
+        tables.transit[place].bytes = packet
+    held = end * packet
     # Where none is lost, the second windows are as large as acknowledgements make them.
     may_lose = senders * 2.0 * transport.first_window * packet > resource.buffer
     is_noted = False
@@ -121,7 +124,7 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
         now = first_at + slot * pace
         if not is_noted and now >= tables.clock[0].now:
             is_noted = True
-            resource.burst, resource.burst_at = (end - head) * packet, now
+            resource.burst, resource.burst_at = held, now
         until = now + pace * (1.0 - _SAME)
         while back < head and tables.transit[back % ring].back_at < until:
             told = tables.transit[back % ring]
@@ -142,6 +145,7 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
         if head < end:
             leaving = tables.transit[head % ring]
             leaving.packets = 0
+            held -= leaving.bytes
             if leaving.sender != _END:
                 receive(tables, head % ring, now)
             leaving.back_at = now + back_s
@@ -152,13 +156,19 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
         while sender != _END:
             place = end % ring
             send(tables, sender, place, max(tables.senders[sender].next_at, now))
-            if end - head < room:
-                tables.transit[place].is_marked = end > head
+            coming = tables.transit[place]
+            coming.bytes = tables.senders[sender].last_bytes if coming.is_last else packet
+            before = held
+            if head < end and _passes(tables, sender, pace):
+                before -= tables.transit[head % ring].bytes
+            if before + coming.bytes <= most and end - head < ring - path:
+                coming.is_marked = end > head
                 tables.senders[sender].gap = tables.senders[sender].gap_new = 0
+                held += coming.bytes
                 end += 1
             else:
                 may_lose = True
-                if tables.transit[place].repair == -1:
+                if coming.repair == -1:
                     tables.senders[sender].gap += 1
                 else:
                     tables.senders[sender].gap_new += 1
@@ -174,7 +184,14 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
                 break
             slot = max(slot, int(np.floor((following - first_at) / pace + _SAME)))
     if not is_noted:
-        resource.burst, resource.burst_at = (end - head) * packet, first_at + slot * pace
+        resource.burst, resource.burst_at = held, first_at + slot * pace
+
+
+@inlined
+def _passes(tables: Tables, number: int, pace: float) -> bool:
+    """Tell whether packets of a sender are passed on as they come in: then one has left while the next one comes in."""
+    operation = tables.operations[tables.senders[number].operation]
+    return operation.forward_per_byte == 0.0 and operation.packet_time <= pace * (1.0 + _SAME)
 
 
 @called
