@@ -138,6 +138,7 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
                     told.echo,
                     told.gap,
                     told.gap_new,
+                    told.gap_again,
                     told.progress,
                     told.is_marked,
                 )
@@ -163,7 +164,7 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
                 before -= tables.transit[head % ring].bytes
             if before + coming.bytes <= most and end - head < ring - path:
                 coming.is_marked = end > head
-                tables.senders[sender].gap = tables.senders[sender].gap_new = 0
+                tables.senders[sender].gap = tables.senders[sender].gap_new = tables.senders[sender].gap_again = 0
                 held += coming.bytes
                 end += 1
             else:
@@ -172,6 +173,7 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
                     tables.senders[sender].gap += 1
                 else:
                     tables.senders[sender].gap_new += 1
+                tables.senders[sender].gap_again += 1 if coming.is_again else 0
             sender = tables.senders[sender].following
         if not may_lose and now > first_sent_at:
             break
@@ -213,7 +215,7 @@ def _line_up(tables: Tables, senders: int, now: float, until: float, back_s: flo
             acknowledge_late(tables, number, back_s)
         if sender.back_at < until:
             back_at, sender.back_at = sender.back_at, np.inf
-            take_in(tables, number, back_at, 1, sender.back_old, sender.back_echo, 0, 0, True, sender.back_marked)
+            take_in(tables, number, back_at, 1, sender.back_old, sender.back_echo, 0, 0, 0, True, sender.back_marked)
         if sender.next_at >= until or not may_send(tables, number):
             continue
         before, following = _END, first
