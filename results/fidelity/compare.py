@@ -203,8 +203,12 @@ def table(chosen: Sequence[Case]) -> pd.DataFrame:
     """Return all comparisons, made on all cores."""
     compile_kernels(print)
     compile_packet_kernels(print)
+    rows = []
     with ProcessPoolExecutor() as pool:
-        return pd.DataFrame(list(pool.map(compare, chosen)))
+        for row in pool.map(compare, chosen):
+            print(*(row[column] for column in ("kind", "protocol", "senders", "seeds", "difference")), flush=True)
+            rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def main() -> None:

@@ -161,7 +161,9 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
             coming.bytes = tables.senders[sender].last_bytes if coming.is_last else packet
             before = held
             if head < end and _passes(tables, sender, pace):
-                before -= tables.transit[head % ring].bytes
+                # It has to find room when all of it has come in, and by then the next one may have left.
+                if coming.sent_at + pace * coming.bytes / packet >= until:
+                    before -= tables.transit[head % ring].bytes
             if before + coming.bytes <= most and end - head < ring - path:
                 coming.is_marked = end > head
                 tables.senders[sender].gap = tables.senders[sender].gap_new = tables.senders[sender].gap_again = 0
@@ -191,7 +193,7 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
 
 @inlined
 def _passes(tables: Tables, number: int, pace: float) -> bool:
-    """Tell whether packets of a sender are passed on as they come in: then one has left while the next one comes in."""
+    """Tell whether packets of a sender are passed on as they come in; what is stored first begins to leave later."""
     operation = tables.operations[tables.senders[number].operation]
     return operation.forward_per_byte == 0.0 and operation.packet_time <= pace * (1.0 + _SAME)
 
