@@ -153,21 +153,22 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
             head += 1
         first = _line_up(tables, senders, now, until, back_s, pace)
         is_quiet = first == _END and head == end
-        sender = first
+        sender, coming_in = first, 0.0
         while sender != _END:
             place = end % ring
             send(tables, sender, place, max(tables.senders[sender].next_at, now))
             coming = tables.transit[place]
             coming.bytes = tables.senders[sender].last_bytes if coming.is_last else packet
-            before = held
-            if head < end and _passes(tables, sender, pace):
-                # It has to find room when all of it has come in, and by then the next one may have left.
-                if coming.sent_at + pace * coming.bytes / packet >= until:
-                    before -= tables.transit[head % ring].bytes
+            # It has to find room when all of it has come in. What is sent before a short one may come in after it.
+            is_later = _comes_in_later(tables, place, packet, pace, until)
+            before = held - coming_in
+            if is_later:
+                before = held - (tables.transit[head % ring].bytes if head < end else 0.0)
             if before + coming.bytes <= most and end - head < ring - path:
                 coming.is_marked = end > head
                 tables.senders[sender].gap = tables.senders[sender].gap_new = tables.senders[sender].gap_again = 0
                 held += coming.bytes
+                coming_in += coming.bytes if is_later else 0.0
                 end += 1
             else:
                 may_lose = True
@@ -192,10 +193,15 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
 
 
 @inlined
-def _passes(tables: Tables, number: int, pace: float) -> bool:
-    """Tell whether packets of a sender are passed on as they come in; what is stored first begins to leave later."""
-    operation = tables.operations[tables.senders[number].operation]
-    return operation.forward_per_byte == 0.0 and operation.packet_time <= pace * (1.0 + _SAME)
+def _comes_in_later(tables: Tables, place: int, packet: float, pace: float, until: float) -> bool:
+    """Tell whether the packet in service has left by the time at which another one has come in whole.
+
+    A switch that stores packets before it passes them on is behind by just as much, so that it has not.
+    """
+    coming = tables.transit[place]
+    operation = tables.operations[tables.senders[coming.sender].operation]
+    cuts_through = operation.forward_per_byte == 0.0 and operation.packet_time <= pace * (1.0 + _SAME)
+    return cuts_through and coming.sent_at + pace * coming.bytes / packet >= until
 
 
 @called
