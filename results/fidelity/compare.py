@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -160,6 +161,8 @@ def compare(case: Case) -> dict[str, object]:
         first = len(rows[True])
         for packets, known in rows.items():
             known.extend(outcome(case, packets=packets, seed=seed) for seed in range(first, first + case.seeds))
+        # Fabrics are large, and few enough that Python would keep thousands of them.
+        gc.collect()
     outcomes = {packets: np.array(known) for packets, known in rows.items()}
     count = len(outcomes[True])
     times = {packets: outcomes[packets][:, 0] for packets in outcomes}
