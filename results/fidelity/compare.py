@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -33,8 +34,8 @@ PROTOCOLS = (
 )
 LOSSLESS = ("ideal", "ipoib", "ipoib-connected", "infiniband", "roce")
 SIZES = (1e4, 1e5, 1e6, 1e7, 1e8)
-BATCH, PRECISE = 50, 0.05
-"""Seeds are taken so many at a time, until the standard error of both means is no larger than that."""
+PRECISE, MOST_SEEDS = 0.05, 20_000
+"""Seeds are added until the standard error of both means is no larger than that, relative, or there are so many."""
 LOSSES = (1e-5, 1e-4, 1e-3, 1e-2)
 
 
@@ -61,7 +62,8 @@ class Case:
     buffer_bytes : float or None
         Of each port of the switch.
     seeds : int
-        Completion times are means over so many at most; see `BATCH`.
+        Completion times are means over so many, and over as many more as it takes, see `PRECISE`. As a timeout that few
+        runs have decides about a mean, there have to be enough for some of them.
     overrides : tuple
         Values of the protocol that differ.
     spread_s : float
@@ -148,24 +150,19 @@ def _standard_error(times: Any) -> float:
     return float(np.std(times, ddof=1) / math.sqrt(len(times))) if len(times) > 1 else 0.0
 
 
-def _seeds_wanted(times: Any) -> int:
-    """Return for how many seeds the standard error of the mean would be `PRECISE`, and what is run at the least."""
-    wanted = len(times) * (_standard_error(times) / (PRECISE * float(np.mean(times)))) ** 2
-    return max(math.ceil(wanted), min(len(times), BATCH))
-
-
-def _is_precise(rows: Sequence[tuple[float, int]]) -> bool:
-    return len(rows) > 0 and _seeds_wanted([time for time, _ in rows]) <= len(rows)
+def _is_precise(times: Any) -> bool:
+    return len(times) > 0 and _standard_error(times) <= PRECISE * float(np.mean(times))
 
 
 def compare(case: Case) -> dict[str, object]:
     """Return a row of the table."""
     rows: dict[bool, list[tuple[float, int]]] = {False: [], True: []}
-    while len(rows[True]) < case.seeds and not all(_is_precise(rows[packets]) for packets in rows):
+    while len(rows[True]) < MOST_SEEDS and not all(_is_precise([time for time, _ in known]) for known in rows.values()):
         first = len(rows[True])
         for packets, known in rows.items():
-            seeds = range(first, min(first + BATCH, case.seeds))
-            known.extend(outcome(case, packets=packets, seed=seed) for seed in seeds)
+            known.extend(outcome(case, packets=packets, seed=seed) for seed in range(first, first + case.seeds))
+        # Fabrics are large, and few enough that Python would keep thousands of them.
+        gc.collect()
     outcomes = {packets: np.array(known) for packets, known in rows.items()}
     count = len(outcomes[True])
     times = {packets: outcomes[packets][:, 0] for packets in outcomes}
@@ -185,8 +182,7 @@ def compare(case: Case) -> dict[str, object]:
         "buffer_bytes": case.buffer_bytes,
         "probes_tail": dict(case.overrides).get("tail_loss_probe", True),
         "seeds": count,
-        # As many as it would take, by what was seen.
-        "precise_seeds": max(_seeds_wanted(times[packets]) for packets in (False, True)),
+        "is_precise": all(_is_precise(times[packets]) for packets in times),
         "flow_time_s": flow,
         "packet_time_s": packet,
         "flow_standard_error_s": errors[False],
@@ -210,8 +206,12 @@ def table(chosen: Sequence[Case]) -> pd.DataFrame:
     """Return all comparisons, made on all cores."""
     compile_kernels(print)
     compile_packet_kernels(print)
+    rows = []
     with ProcessPoolExecutor() as pool:
-        return pd.DataFrame(list(pool.map(compare, chosen)))
+        for row in pool.map(compare, chosen):
+            print(*(row[column] for column in ("kind", "protocol", "senders", "seeds", "difference")), flush=True)
+            rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def main() -> None:

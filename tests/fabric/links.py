@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
+import numpy as np
 import simpy
 
 from simnet.fabric.fluid import FluidFabric
+from simnet.fabric.messages import Messages
 from simnet.fabric.network import Network
 from simnet.fabric.settings import DEFAULT_ENGINE, EngineSettings
 from simnet.protocols import FlowProtocol
 from simnet.protocols.transport import Transport
 from simnet.topology import star
 
-from .building import sends
+from .building import begin, builder, sends
 
 GIGABIT = 1e9 / 8
 KIBIBYTE = 1024.0
@@ -57,6 +58,15 @@ def time_of(fabric: FluidFabric, *messages: tuple[int, int, float], repeat: int 
     return play.duration_s
 
 
-def times_of(fabric: FluidFabric, size: float, count: int) -> Sequence[float]:
-    """Send messages from host 0 to host 1, one after the other; return how long each takes."""
-    return [time_of(fabric, (0, 1, size)) for _ in range(count)]
+def times_of(network: Network, size: float, count: int) -> list[float]:
+    """Send messages from host 0 to host 1, one after the other, in one play; return how long each takes."""
+    taken: list[Messages] = []
+    fabric = FluidFabric(simpy.Environment(), network, record=taken.append)
+    build = builder(2)
+    messages = build.send(np.zeros(count, int), 1, width=0, fixed_bytes=size)
+    build.depend(messages[:-1], messages[1:])
+    begin(fabric, build.schedule())
+    fabric.env.run()
+    fabric.require_conservation()
+    fabric.close()
+    return np.concatenate([some.delivered_s - some.start_s for some in taken]).tolist()

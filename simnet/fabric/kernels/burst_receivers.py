@@ -31,6 +31,7 @@ def receive(tables: Tables, place: int, now: float) -> None:
     sender = tables.senders[packet.sender]
     lost = packet.gap + packet.gap_new
     sender.expected -= 1
+    sender.has_last = sender.has_last or packet.is_last
     if sender.waiting == 0:
         sender.echo = packet.sent_at
     sender.waiting += 1
@@ -40,19 +41,16 @@ def receive(tables: Tables, place: int, now: float) -> None:
         sender.quick = _QUICK
     sender.arrived_at = now
     sender.quick = max(sender.quick - 1, 0)
-    if not packet.is_again:
+    # What comes beyond a hole, or fills one, is acknowledged at once, so that losses are heard of; as are the first,
+    # every second and the last.
+    at_once = sender.holes > 0 or lost > 0 or sender.quick > 0 or sender.waiting >= 2 or sender.expected == 0
+    if packet.is_again:
+        _fill(tables, packet.sender, lost - packet.gap_again, packet.gap_again)
+    else:
         sender.holes += lost + sender.unseen
         sender.unseen = 0
-    # What comes beyond a hole, or fills one, is acknowledged at once, as are the first, every second and the last.
-    at_once = sender.holes > 0 or sender.quick > 0 or sender.waiting >= 2 or sender.expected == 0
+    at_once = at_once or sender.holes > 0
     packet.progress = packet.is_again or sender.holes == 0
-    if packet.is_again:
-        # What is sent again is below all that was lost since.
-        if sender.holes > 0:
-            sender.holes -= 1
-        else:
-            sender.unseen = max(sender.unseen - 1, 0)
-        sender.unseen += lost
     packet.packets = packet.old = 0
     if at_once or transport.acknowledge_delay == 0.0:
         packet.packets, packet.old, packet.is_marked = sender.waiting, sender.waiting_old, sender.is_marked
@@ -62,6 +60,23 @@ def receive(tables: Tables, place: int, now: float) -> None:
         sender.late_at = np.inf
     elif sender.late_at == np.inf:
         sender.late_at = now + transport.acknowledge_delay
+
+
+@inlined
+def _fill(tables: Tables, number: int, lost: int, lost_again: int) -> None:
+    """Take in what was sent again, behind others that are lost for the first time, or again.
+
+    What is missing comes in order: first what is below all that has arrived, then what is beyond that.
+    """
+    sender = tables.senders[number]
+    if lost_again < sender.holes:
+        sender.holes -= 1
+    else:
+        # It is beyond all that has arrived, and so are such as were lost again before it.
+        beyond = lost_again - sender.holes
+        sender.holes += beyond
+        sender.unseen = max(sender.unseen - beyond - 1, 0)
+    sender.unseen += lost
 
 
 @inlined

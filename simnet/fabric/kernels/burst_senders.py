@@ -29,16 +29,18 @@ def begin_to_send(tables: Tables, number: int, row: int, begins_at: float) -> No
     sender.next_at = begins_at
     sender.unsent = max(int(np.ceil(operation.firing_bytes / transport.payload_bytes)), 1)
     sender.missing = sender.unsent
+    sender.last_bytes = operation.firing_bytes - (sender.unsent - 1) * transport.payload_bytes
+    sender.last_bytes += transport.packet_bytes - transport.payload_bytes
     sender.window = transport.first_window
     sender.threshold = np.inf
     sender.smoothed = operation.round_trip
     sender.timeout = operation.round_trip + transport.first_timeout
     sender.timer_at = np.inf
-    sender.in_flight = sender.again = sender.again_new = sender.gap = sender.gap_new = 0
-    sender.repairing = sender.repairs = sender.arrived_since = sender.sent_since = 0
+    sender.in_flight = sender.again = sender.again_new = sender.gap = sender.gap_new = sender.gap_again = 0
+    sender.before_hole = sender.repairing = sender.repairs = sender.arrived_since = sender.sent_since = 0
     sender.cuts_from = sender.unsent
     sender.window_before = sender.most = sender.stands_still = 0.0
-    sender.has_timed_out = sender.has_probed = sender.is_probe = sender.is_probing = False
+    sender.has_timed_out = sender.has_probed = sender.is_probe = sender.is_probing = sender.has_last = False
 
 
 @inlined
@@ -67,8 +69,11 @@ def send(tables: Tables, number: int, place: int, now: float) -> None:
         sender.unsent -= 1
         if sender.repairing > 0:
             packet.repair = sender.repairs
+    # What is lost is sent again in order, so that the end of the message is the last of it.
+    packet.is_last = sender.unsent + sender.again + sender.again_new == 0 and not sender.has_last
     packet.gap = sender.gap
     packet.gap_new = sender.gap_new
+    packet.gap_again = sender.gap_again
     sender.in_flight += 1
     sender.sent_since += 1
     sender.next_at = now + tables.operations[sender.operation].packet_time
@@ -86,6 +91,7 @@ def take_in(
     echo: float,
     gap: int,
     gap_new: int,
+    gap_again: int,
     progress: bool,
     marked: bool,
 ) -> None:
@@ -105,6 +111,8 @@ def take_in(
         When the first of them was sent.
     gap, gap_new : int
         Packets that are known to be lost now, sent before and after that.
+    gap_again : int
+        Of these, such as were sent again.
     progress : bool
         What is acknowledged in order is more.
     marked : bool
@@ -114,6 +122,7 @@ def take_in(
     has_waited = not may_send(tables, number)
     sender.in_flight -= packets + lost
     sender.missing -= packets
+    progress = progress and _fills_hole(tables, number, packets, lost, gap_again)
     sender.again += gap
     sender.again_new += gap_new
     # Linux adds its floor to the round trip (tcp_set_rto); the deviation is less than that.
@@ -166,7 +175,7 @@ def expire(tables: Tables, number: int) -> None:
         sender.stands_still += sender.timeout
         tables.clock[0].timeouts += 1
         sender.again += sender.in_flight
-        sender.in_flight = sender.gap = sender.gap_new = 0
+        sender.in_flight = sender.gap = sender.gap_new = sender.gap_again = sender.before_hole = 0
         _begin_repair(tables, number)
         # A second time in a row does not lower it (RFC 5681, section 3.1).
         if sender.window > 1.0:
@@ -177,6 +186,26 @@ def expire(tables: Tables, number: int) -> None:
         sender.timeout *= 2.0
     sender.timer_at = now + sender.timeout
     sender.next_at = max(sender.next_at, now)
+
+
+@inlined
+def _fills_hole(tables: Tables, number: int, packets: int, lost: int, lost_again: int) -> bool:
+    """Tell whether what arrives can be acknowledged in order, and is not beyond a packet that was lost again.
+
+    What is lost again goes behind all that is under way or waits to be sent again; what comes before it fills no hole.
+    """
+    sender = tables.senders[number]
+    if sender.repairing == 0:
+        sender.before_hole = 0
+    elif lost_again > sender.before_hole:
+        sender.before_hole = sender.in_flight + sender.again
+        return False
+    elif packets + lost <= sender.before_hole:
+        sender.before_hole -= packets + lost
+        return False
+    else:
+        sender.before_hole = 0
+    return True
 
 
 @inlined

@@ -102,6 +102,7 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
     back_s = max(round_trip - pace, 0.0)
     path = int(np.ceil(back_s / pace)) + 2
     room = int(min(np.floor(resource.buffer / packet + _SAME), ring - path))
+    most = resource.buffer + _SAME * packet
     first_at, first_sent_at = np.inf, 0.0
     for sender in range(senders):
         begins_at = tables.senders[sender].next_at
@@ -112,6 +113,8 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
     back, head, end = 0, 0, int(min(np.ceil(level / packet - _SAME), room))
     for place in range(end):
         tables.transit[place].sender = _END
+        tables.transit[place].bytes = packet
+    held = end * packet
     # Where none is lost, the second windows are as large as acknowledgements make them.
     may_lose = senders * 2.0 * transport.first_window * packet > resource.buffer
     is_noted = False
@@ -121,7 +124,7 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
         now = first_at + slot * pace
         if not is_noted and now >= tables.clock[0].now:
             is_noted = True
-            resource.burst, resource.burst_at = (end - head) * packet, now
+            resource.burst, resource.burst_at = held, now
         until = now + pace * (1.0 - _SAME)
         while back < head and tables.transit[back % ring].back_at < until:
             told = tables.transit[back % ring]
@@ -135,6 +138,7 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
                     told.echo,
                     told.gap,
                     told.gap_new,
+                    told.gap_again,
                     told.progress,
                     told.is_marked,
                 )
@@ -142,26 +146,37 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
         if head < end:
             leaving = tables.transit[head % ring]
             leaving.packets = 0
+            held -= leaving.bytes
             if leaving.sender != _END:
                 receive(tables, head % ring, now)
             leaving.back_at = now + back_s
             head += 1
         first = _line_up(tables, senders, now, until, back_s, pace)
         is_quiet = first == _END and head == end
-        sender = first
+        sender, coming_in = first, 0.0
         while sender != _END:
             place = end % ring
             send(tables, sender, place, max(tables.senders[sender].next_at, now))
-            if end - head < room:
-                tables.transit[place].is_marked = end > head
-                tables.senders[sender].gap = tables.senders[sender].gap_new = 0
+            coming = tables.transit[place]
+            coming.bytes = tables.senders[sender].last_bytes if coming.is_last else packet
+            # It has to find room when all of it has come in. What is sent before a short one may come in after it.
+            is_later = _comes_in_later(tables, place, packet, pace, until)
+            before = held - coming_in
+            if is_later:
+                before = held - (tables.transit[head % ring].bytes if head < end else 0.0)
+            if before + coming.bytes <= most and end - head < ring - path:
+                coming.is_marked = end > head
+                tables.senders[sender].gap = tables.senders[sender].gap_new = tables.senders[sender].gap_again = 0
+                held += coming.bytes
+                coming_in += coming.bytes if is_later else 0.0
                 end += 1
             else:
                 may_lose = True
-                if tables.transit[place].repair == -1:
+                if coming.repair == -1:
                     tables.senders[sender].gap += 1
                 else:
                     tables.senders[sender].gap_new += 1
+                tables.senders[sender].gap_again += 1 if coming.is_again else 0
             sender = tables.senders[sender].following
         if not may_lose and now > first_sent_at:
             break
@@ -174,7 +189,19 @@ def _play(tables: Tables, number: int, senders: int, packet: float, round_trip: 
                 break
             slot = max(slot, int(np.floor((following - first_at) / pace + _SAME)))
     if not is_noted:
-        resource.burst, resource.burst_at = (end - head) * packet, first_at + slot * pace
+        resource.burst, resource.burst_at = held, first_at + slot * pace
+
+
+@inlined
+def _comes_in_later(tables: Tables, place: int, packet: float, pace: float, until: float) -> bool:
+    """Tell whether the packet in service has left by the time at which another one has come in whole.
+
+    A switch that stores packets before it passes them on is behind by just as much, so that it has not.
+    """
+    coming = tables.transit[place]
+    operation = tables.operations[tables.senders[coming.sender].operation]
+    cuts_through = operation.forward_per_byte == 0.0 and operation.packet_time <= pace * (1.0 + _SAME)
+    return cuts_through and coming.sent_at + pace * coming.bytes / packet >= until
 
 
 @called
@@ -196,7 +223,7 @@ def _line_up(tables: Tables, senders: int, now: float, until: float, back_s: flo
             acknowledge_late(tables, number, back_s)
         if sender.back_at < until:
             back_at, sender.back_at = sender.back_at, np.inf
-            take_in(tables, number, back_at, 1, sender.back_old, sender.back_echo, 0, 0, True, sender.back_marked)
+            take_in(tables, number, back_at, 1, sender.back_old, sender.back_echo, 0, 0, 0, True, sender.back_marked)
         if sender.next_at >= until or not may_send(tables, number):
             continue
         before, following = _END, first

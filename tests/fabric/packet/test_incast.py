@@ -15,17 +15,18 @@ SPREAD_S = 20e-6  # within which senders begin; with no spread at all their pack
 class Incast:
     """Rounds of so many bytes from each, one after the other, on connections that know their round trip.
 
-    What is compared is the median of them: in a few one sender waits a second time.
+    What is compared is the median of them, as in a few one sender waits a second time; or, for `mean_goodput`, all that
+    was sent in all of them.
     """
 
-    def __init__(self, senders, buffer_bytes, timeout_s=0.2, name="tcp", rounds=5, each=EACH, **behaviour):
+    def __init__(self, senders, buffer_bytes, timeout_s=0.2, name="tcp", rounds=5, each=EACH, seed=0, **behaviour):
         behaviour = {"initial_timeout_s": timeout_s, "minimum_timeout_s": timeout_s, **behaviour}
         topology = star_of(senders + 1, ROUND_TRIP_S, RATE, buffer_bytes=buffer_bytes)
-        traffic = Traffic(topology, lean(name, **behaviour))
+        traffic = Traffic(topology, lean(name, **behaviour), seed=seed)
         for sender in range(senders):
             traffic.send(sender, senders, 1448, at_s=1e-4 * sender)
         traffic.finish(1e-3)
-        stream = np.random.default_rng(0)
+        stream = np.random.default_rng(seed)
         took_s = []
         for _ in range(rounds):
             begun_s = traffic.now_s
@@ -34,6 +35,7 @@ class Incast:
             took_s.append(traffic.finish(1e-4) - begun_s)
         self.round_s = float(np.median(took_s))
         self.goodput = senders * each / self.round_s
+        self.mean_goodput = senders * each / float(np.mean(took_s))
         self.timeouts = int(traffic.connections["timeouts"].sum())
         self.dropped = int(traffic.counts.dropped.sum())
 
@@ -92,13 +94,14 @@ def test_a_short_timeout_costs_less_than_the_sum():
 
 @pytest.mark.parametrize("name", ["tcp", "tcp-reno"])
 def test_a_buffer_for_all_first_windows_is_enough(name):
-    """16 senders and 256 kB: no timeout, and more than 8.5 of 10 Gbit/s.
+    """16 senders and 256 kB: no timeout, and more than 8.5 of 10 Gbit/s, over 21 rounds of 8 seeds.
 
-    Later rounds begin with the windows that the ones before have left, and have 8.4 to 8.8.
+    The first round has 9.0. Later ones begin with the windows that those before have left, from 10 packets to 20: who
+    has the least comes last, and its window does not fill the link. So they have 8.0 to 9.1, and no timeout either.
     """
-    incast = Incast(16, 256e3, name=name, rounds=1)
-    assert incast.timeouts == 0
-    assert incast.goodput > 8.5 * GIGABIT
+    several = [Incast(16, 256e3, name=name, rounds=21, seed=seed) for seed in range(8)]
+    assert sum(incast.timeouts for incast in several) == 0
+    assert np.mean([incast.mean_goodput for incast in several]) > 8.5 * GIGABIT
 
 
 def test_dctcp_keeps_64_senders_in_a_buffer_of_1_megabyte():
