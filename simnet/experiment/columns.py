@@ -341,7 +341,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             "what",
             "str",
             "",
-            "compute, exposed communication, waiting, input, checkpoint, step overhead; step: of several workers together",
+            "compute, exposed communication, waiting, input, checkpoint, step overhead; step: of several together",
         ),
         Column("start_s", "float", "s", "simulated time at which it began"),
         Column("duration_s", "float", "s", "for how long it went on"),

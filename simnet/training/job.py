@@ -201,12 +201,12 @@ def start_job(
     )
 
 
-def _telling(env: simpy.Environment, recorder: Recorder, job: str, rank: int) -> Callable[[int, str, float], None]:
+def _telling(env: simpy.Environment, recorder: Recorder, job: str, rank: int) -> Callable[..., None]:
     """Return what takes note of what a worker does when."""
 
-    def tell(iteration: int, what: str, start_s: float) -> None:
+    def tell(iteration: int, what: str, start_s: float, stretch: int = -1) -> None:
         if env.now > start_s:
-            recorder.add(SpanRow(job, iteration, rank, what, start_s, env.now))
+            recorder.add(SpanRow(job, iteration, rank, what, start_s, env.now, stretch))
 
     return tell
 

@@ -63,8 +63,10 @@ class SpanRow(NamedTuple):
 
     Attributes
     ----------
-    what : compute, exposed communication, waiting, input, checkpoint or step overhead; step, where several workers compute together
+    what : compute, exposed communication, waiting, input, checkpoint or step overhead; step, where several workers
+        compute together
     start_s, end_s : from and until when [s]
+    stretch : of the plan, of what is computed; -1 of all else
     """
 
     job: str
@@ -73,6 +75,7 @@ class SpanRow(NamedTuple):
     what: str
     start_s: float
     end_s: float
+    stretch: int = -1
 
 
 class PlayRow(NamedTuple):

@@ -32,7 +32,7 @@ def as_usual(begin_s: float, work_s: float) -> float:  # noqa: ARG001
     return work_s
 
 
-def untold(iteration: int, what: str, start_s: float) -> None:
+def untold(iteration: int, what: str, start_s: float, stretch: int = -1) -> None:
     """Take no note of what a worker has done since an instant."""
 
 
@@ -90,7 +90,7 @@ class Worker:
     lasts_s : callable
         ``(begin_s, work_s) -> s``: how long computing takes that takes `work_s` where the host is not slow [s].
     tell : callable
-        ``(iteration, what, start_s)``: told what it has done since then, for a timeline.
+        ``(iteration, what, start_s, stretch=-1)``: told what it has done since then, for a timeline.
     shared : SharedGpu or None
         Its GPU, where computing and communicating slow each other down.
     step_overhead_s : float
@@ -115,7 +115,7 @@ class Worker:
     loader: Loader | None
     checkpoints: Checkpoints | None = None
     lasts_s: Callable[[float, float], float] = as_usual
-    tell: Callable[[int, str, float], None] = untold
+    tell: Callable[..., None] = untold
     shared: SharedGpu | None = None
     step_overhead_s: float = 0.0
 
@@ -201,7 +201,8 @@ def _iterate(worker: Worker, iteration: int, attempt: int, *, begins: bool) -> W
 def _compute(worker: Worker, compute: ComputeTimes, iteration: int, times: _Times, *, begins: bool) -> Waits:
     """Go through the stretches of the plan; nothing comes from before the iteration that a worker begins with."""
     env, passed_s = worker.env, 0.0
-    for stretch, end_s in zip(worker.plan.stretches, compute.timeline(iteration, worker.rank), strict=True):
+    timeline = compute.timeline(iteration, worker.rank)
+    for number, (stretch, end_s) in enumerate(zip(worker.plan.stretches, timeline, strict=True)):
         if stretch.after:
             yield from _stall(worker, iteration, stretch.after, times)
         if stretch.after_previous and not begins:
@@ -213,7 +214,7 @@ def _compute(worker: Worker, compute: ComputeTimes, iteration: int, times: _Time
             else:
                 yield from worker.shared.compute(lasts_s, worker.communicator.busy_s)
                 lasts_s = env.now - began_s
-            worker.tell(iteration, "compute", began_s)
+            worker.tell(iteration, "compute", began_s, number)
             times.compute_s += lasts_s - (end_s - passed_s)
             passed_s = end_s
         _announce(worker, iteration, stretch)

@@ -25,8 +25,8 @@ def problems_of(name: str, overrides: dict | None = None) -> list[str]:
 
 def test_the_names_that_scenarios_use():
     assert set(PROTOCOLS) == {
-        "ideal", "tcp", "tcp-reno", "dctcp", "grpc", "dpdk", "ipoib", "ipoib-datagram", "ipoib-connected", "infiniband", "roce",
-        "roce-lossy", "irn", "best-effort", "rdma",
+        "ideal", "tcp", "tcp-reno", "dctcp", "grpc", "dpdk", "ipoib", "ipoib-datagram", "ipoib-connected", "infiniband",
+        "roce", "roce-lossy", "irn", "best-effort", "rdma",
     }  # fmt: skip
 
 

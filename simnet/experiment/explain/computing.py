@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +11,6 @@ from simnet.experiment.explain.ideal import Piece
 from simnet.experiment.explain.path import Stretch
 from simnet.training.job import Job
 from simnet.training.plan import Plan
-from simnet.training.records import SpanRow
 from simnet.workload import RecordedTrace, Workload, parts_of
 
 __all__ = ["STRAGGLERS", "Computing"]
@@ -32,25 +29,9 @@ class Computing:
     Parameters
     ----------
     job : Job
-    spans : sequence of SpanRow
-        All of the run.
     """
 
     job: Job
-    spans: Sequence[SpanRow]
-    _numbers: dict[int, int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Give each span of computing its number among those of its worker and iteration, from the last one on."""
-        own = [span for span in self.spans if span.job == self.job.settings.name and span.what == "compute"]
-        counts = Counter((span.rank, span.iteration) for span in own)
-        left = dict(counts)
-        self._numbers = {}
-        for span in own:
-            key = span.rank, span.iteration
-            # After a crash an iteration begins anew: the last spans of it are those that count.
-            self._numbers[id(span)] = left[key]
-            left[key] -= 1
 
     def pieces(self, stretch: Stretch) -> list[Piece]:
         """Return the parts of a stretch, adding up to it."""
@@ -59,8 +40,7 @@ class Computing:
         assert compute is not None
         plan = self._plan
         timeline = np.array(compute.timeline(span.iteration, span.rank))
-        lasting = np.flatnonzero(np.diff(timeline, prepend=0.0) > 0.0)
-        number = int(lasting[len(lasting) - self._numbers[id(span)]])
+        number = span.stretch
         lasted_s = span.end_s - span.start_s
         usual_s = float(np.diff(compute.usual(span.iteration, span.rank), prepend=0.0)[number])
         held_up = _share(lasted_s - usual_s, lasted_s)

@@ -23,7 +23,7 @@ from simnet.experiment.tables import ordered
 from simnet.experiment.telling import tell
 from simnet.scenario import Override, Scenario, load_scenario
 from simnet.training.job import Job
-from simnet.training.records import PlayRow, SpanRow
+from simnet.training.records import PlayRow
 from simnet.training.settings import RunSettings
 from simnet.units import format_duration
 
@@ -94,7 +94,7 @@ def parts_of_run(simulation: Simulation, job: str | None = None) -> Explanation:
     window = choose_window(one, recorder, _period(one, scenario.run))
     path = critical_path(one, recorder, window)
     replays = Replays(scenario, recorder.rows(PlayRow))
-    computing = Computing(one, recorder.rows(SpanRow))
+    computing = Computing(one)
     cut = [(stretch, _pieces(stretch, one, replays, computing)) for stretch in path]
     count = window.iterations
     iteration_time_s = (window.end_s - window.begin_s) / count
