@@ -361,7 +361,14 @@ def _misses() -> str:
     table = groups.agg(rows="size", error="median", off=lambda error: error.abs().median()).reset_index()
     table = table[table.off > 0.15].sort_values("off", ascending=False)
     lines = [
-        [f"`{row.data_set}`", row.setting.split(",")[0], row.model, str(int(row.workers)), str(row.rows), f"{row.error:+.0%}"]
+        [
+            f"`{row.data_set}`",
+            row.setting.split(",")[0],
+            row.model,
+            f"{row.workers:.0f}",
+            f"{row.rows}",
+            f"{row.error:+.0%}",
+        ]
         for row in table.itertuples()
     ]
     return _table(["data set", "setting", "model", "GPUs", "rows", "median of predicted / measured - 1"], lines)

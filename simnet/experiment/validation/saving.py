@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from simnet.experiment.files import write_whole
 from simnet.experiment.plot import save_figure
@@ -61,8 +62,10 @@ def scatter(table: pd.DataFrame) -> Figure:
         for name, rows in others.groupby("data_set"):
             one.scatter(rows.size_bytes.fillna(1).clip(lower=1), 1.0 + rows.error, s=9, alpha=0.7, label=str(name))
         one.axhline(1.0, color="black", linewidth=0.8)
-        one.set_xscale("log")
-        one.set_yscale("log")
+        one.set(xscale="log", yscale="log", ylim=(0.4, 2.5), yticks=(0.5, 0.75, 1.0, 1.5, 2.0))
+        one.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        one.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        one.yaxis.set_minor_formatter(NullFormatter())
         label_axes(one, "size [bytes]", "predicted / measured", "collectives and single messages", grid="y")
         one.legend(fontsize=8, loc="lower right", frameon=False)
     return figure

@@ -128,7 +128,7 @@ def test_slowing_down_in_overlap_and_the_overhead_of_a_step_are_told_by_themselv
 
 
 def test_nobody_is_a_straggler_where_layers_take_no_time_that_the_clock_shows():
-    """Every tensor by itself over a slow network: forward and the first gradient are computed, the rest is exchanged."""
+    """Every tensor by itself over a slow network: forward and the first gradient compute, the rest is exchanged."""
     data = {
         "topology": {"star": {"hosts": 2, "bandwidth": "100 Mbps", "latency": "1 us"}},
         "protocol": "ideal",
