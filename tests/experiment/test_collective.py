@@ -220,3 +220,15 @@ def test_what_is_odd_is_said():
     said: list[str] = []
     run_collective(settings("send_recv", ranks=2, sizes=[8], protocol="ipoib"), say=said.append)
     assert any("ipoib is made for infiniband links" in line for line in said)
+
+
+def test_the_time_of_a_call_comes_on_top():
+    """A launch of 7 us makes every size take 7 us longer, bound and all."""
+    plain, called = (
+        run_collective(
+            load_collective("all_reduce", topology="nvlink_node_8", protocol="ideal", sizes="1KiB,1MiB", **launch)
+        )
+        for launch in ({}, {"launch": "7 us"})
+    )
+    for column in ("time_us", "bound_time_us"):
+        assert (called[column] - plain[column]).tolist() == pytest.approx([7.0, 7.0], rel=1e-9)
