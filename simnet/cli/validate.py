@@ -50,10 +50,9 @@ def validate(
     if as_csv or as_json:
         print(frame_in_form(frame, as_csv=as_csv, as_json=as_json))
         return
-    print(_errors(frame))
-    print()
-    print(_beside_simpler(frame))
-    print(f"\n{len(done.table)} rows predicted, {len(done.left_out)} left out (left_out.csv says why)")
+    if len(frame):
+        print(f"{_errors(frame)}\n\n{_beside_simpler(frame)}\n")
+    print(f"{len(done.table)} rows predicted, {len(done.left_out)} left out (left_out.csv says why)")
 
 
 def _errors(scores: pd.DataFrame) -> str:

@@ -7,9 +7,10 @@ rules win. So how a system is modelled stands once for all its rows, and a new r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,15 +18,17 @@ from pydantic import Field, PlainValidator, ValidationError
 
 from simnet.errors import InputError, Problem
 from simnet.experiment.validation.measurements import Measurement
+from simnet.scenario import load_collective
 from simnet.scenario.document import Document
 from simnet.scenario.fields import Text, Word, hint_at, refuse, shown
-from simnet.scenario.sections import Section, problems_of
+from simnet.scenario.sections import Section, problems_of, unknown_key
 from simnet.scenario.yaml_document import read_yaml
 
 __all__ = ["Case", "DataSet", "load_data_set", "load_data_sets"]
 
 _COLUMNS = tuple(field.name for field in fields(Measurement))
 _PLAYS = ("training", "collective")
+_NEEDED = {"training": {"topology"}, "collective": {"collective", "topology", "protocol"}}
 _BOUND = re.compile(r"(<|>=) ?([0-9]+)")
 
 
@@ -150,7 +153,8 @@ class DataSet:
             if not why and self.spec.play == "training" and one is None:
                 why = "the rate of one GPU was not measured"
             overrides = {key: value for rule in rules for key, value in rule.set.items()}
-            if not why and "topology" not in {**self.spec.scenario, **overrides}:
+            given = {**self.spec.scenario, **overrides}
+            if not why and not _NEEDED[self.spec.play] <= {key.partition(".")[0] for key in given}:
                 why = "no rule says what is simulated"
             if why:
                 left_out.append((row, why))
@@ -180,9 +184,23 @@ def load_data_set(path: Path) -> DataSet:
         spec = _DataSetSpec.model_validate(document.data)
     except ValidationError as error:
         raise InputError([*document.problems, *problems_of(document, _DataSetSpec, error)]) from None
-    if document.problems:
-        raise InputError(document.problems)
+    problems = [*document.problems, *(_unknown_arguments(document, spec) if spec.play == "collective" else ())]
+    if problems:
+        raise InputError(problems)
     return DataSet(path.stem, document, path.parent, spec)
+
+
+def _unknown_arguments(document: Document, spec: _DataSetSpec) -> Iterator[Problem]:
+    """Yield what is set for a collective and is none of its arguments."""
+    known = [name for name in signature(load_collective).parameters if name != "source"]
+    places = [
+        (("scenario",), spec.scenario),
+        *((("rules", number, "set"), rule.set) for number, rule in enumerate(spec.rules)),
+    ]
+    for path, given in places:
+        for key in given:
+            if key not in known:
+                yield unknown_key(document, (*path, key), known)
 
 
 def load_data_sets(folder: Path) -> tuple[DataSet, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from simnet.errors import InputError
 from simnet.experiment.collective import run_collective
 from simnet.experiment.findings import findings_of
 from simnet.experiment.simulation import compile_for, simulate
@@ -50,7 +51,12 @@ def predict(case: Case) -> Prediction:
     InputError
         What is wrong with what the rules make of it.
     """
-    return Prediction(case, _rate(case) if case.play == "training" else _collective(case))
+    try:
+        return Prediction(case, _rate(case) if case.play == "training" else _collective(case))
+    except InputError as error:
+        row = case.measured
+        of_row = f"{row.data_set}, row {row.row}: "
+        raise InputError([replace(one, message=of_row + one.message) for one in error.problems]) from None
 
 
 def _rate(case: Case) -> float:

@@ -7,7 +7,7 @@ import pytest
 from simnet.errors import InputError
 from simnet.experiment.validation import load_data_set, read_measurements, validate
 
-from .conftest import HEADER, ROWS, SMALL
+from .conftest import HEADER, ROWS, SMALL, TIMES
 
 
 def problems_of(made) -> list[str]:
@@ -58,3 +58,20 @@ def test_data_sets_that_are_not_there(folder, tmp_path_factory):
     empty = tmp_path_factory.mktemp("empty")
     (empty / "measurements.csv").write_text(f"{HEADER}\n{ROWS}")
     assert "no data set" in problems_of(lambda: validate(empty))[0]
+
+
+def test_what_is_set_for_a_collective_is_an_argument_of_it(folder):
+    (folder / "times.yaml").write_text(TIMES.replace("launch: 2 us", "lunch: 2 us"))
+    assert any(
+        "'lunch'" in one and one.startswith("6:") for one in problems_of(lambda: load_data_set(folder / "times.yaml"))
+    )
+
+
+def test_a_mistake_in_a_rule_says_for_which_row(folder):
+    (folder / "times.yaml").write_text(TIMES.replace("launch: 2 us", "ranks: 7, launch: 2 us"))
+    assert "times, row 6: 7 ranks are more than" in problems_of(lambda: validate(folder, ["times"]))[0]
+
+
+def test_a_collective_that_is_not_named_is_left_out(folder):
+    (folder / "times.yaml").write_text(TIMES.replace("collective: all_reduce, ", ""))
+    assert set(validate(folder, ["times"]).left_out.why) == {"no rule says what is simulated"}
