@@ -50,6 +50,8 @@ SERVERS = {
     "placement": "free_hosts",
     "shards": "even",
     "fan_in": None,
+    "group": 1,
+    "inside": "ring",
     "cores": 1,
     "memory_accesses": 3.0,
     "aggregate_s_per_byte": 0.0,

@@ -170,6 +170,7 @@ def test_what_is_resolved_has_every_default():
         "forward_overlap": False,
         "compression": "none",
         "speed_factors": {},
+        "step_overhead": "0 s",
         "accumulation": 1,
         "placement": "in_order",
         "pipeline": {"micro_batches": 1, "order": "1f1b"},
