@@ -70,13 +70,13 @@ class Problem:
         return replace(self, path=(*prefix, *self.path))
 
     def __str__(self) -> str:
-        place = self.source
+        place = _escaped(self.source)
         if self.line:
             place += f":{self.line}:{max(self.column, 1)}"
         elif self.path:
-            place = ": ".join(part for part in (place, ".".join(str(key) for key in self.path)) if part)
+            place = ": ".join(part for part in (place, ".".join(_escaped(str(key)) for key in self.path)) if part)
         said = f"{self.message}, {self.hint}" if self.hint else self.message
-        head = f"{place}: {said}" if place else said
+        head = f"{place}: {_escaped(said)}" if place else _escaped(said)
         if not self.text:
             return head
         shown, caret = _window(self.text, max(self.column, 1))
@@ -152,9 +152,21 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(names)}"
 
 
+def _escaped(text: str) -> str:
+    """Return text in which what would steer a terminal is written as in Python."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text)
+
+
 def _window(text: str, column: int, width: int = 120) -> tuple[str, int]:
-    """Cut a long line around `column`; return the piece and the caret's place in it, from 1."""
+    """Cut a long line around `column`; return the piece and the caret's place in it, from 1.
+
+    A character that would steer a terminal has another in its place, so that all below it stays where it is.
+    """
     text = text.replace("\t", " ")
+    if not text.isprintable():
+        text = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
     if len(text) <= width:
         return text, min(column, len(text) + 1)
     start = max(0, min(column - 1 - width // 2, len(text) - width))

@@ -15,6 +15,9 @@ __all__ = ["DEEPEST", "json_keys", "json_places", "line_and_column", "parse_grap
 DEEPEST = 100
 """Objects and lists inside each other; Python itself gives up at some hundreds."""
 
+MOST_VALUES = 10_000_000
+"""About as many values are read, which take up to some 120 bytes each."""
+
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _INTEGER = re.compile(r"-?[0-9]+")
 
@@ -31,9 +34,11 @@ def parse_json(text: str, object_pairs_hook: Callable[[list[tuple[str, Any]]], A
     Raises
     ------
     InputError
-        It is not JSON, nested too deeply, or has a number of thousands of digits; with line and column, and without a
+        It is not JSON, nested too deeply, has too many values, or a number of thousands of digits; with line and column, and without a
         source.
     """
+    if sum(map(text.count, ",[{")) > MOST_VALUES:
+        raise InputError(Problem(f"this JSON has more than {MOST_VALUES} values", line=1, column=1))
     try:
         data = json.loads(text, object_pairs_hook=object_pairs_hook)
     except json.JSONDecodeError as error:

@@ -225,7 +225,8 @@ def right_part(model: type[Section], data: Any, wrong: Collection[KeyPath]) -> S
             else:
                 adapter: TypeAdapter[Any] = TypeAdapter(field.rebuild_annotation())
                 values[key] = adapter.validate_python(data[key])
-        except NotKnownError:
+        except (NotKnownError, ValidationError):
+            # A check of the whole section may have failed before this key was looked at.
             lost.add(key)
     made = model.model_construct(**values)
     for key in lost:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simnet.errors import InputError, Problem, nearest
+from simnet.reading import read_text
 
 __all__ = [
     "COUNT_WANTED",
@@ -119,22 +120,11 @@ def read_table(
     InputError
         If there is no such file, it is not text, or its header is wrong.
     """
-    source = str(path)
-    before = problems or []
     try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError([*before, Problem(f"no such file: {source}", source=source)]) from None
-    except OSError as error:
-        raise InputError([*before, Problem(f"cannot be read: {error.strerror}", source=source)]) from None
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        lines = f"{data[: error.start].decode('utf-8-sig', 'replace')}|".splitlines()
-        message = f"not a text file: byte {data[error.start]:#04x} is not UTF-8"
-        problem = Problem(message, "save it as UTF-8", source=source, line=len(lines), column=len(lines[-1]))
-        raise InputError([*before, problem]) from None
-    return table_from_text(text, source, required, optional, problems)
+        text = read_text(path, "a comma-separated table")
+    except InputError as error:
+        raise InputError([*(problems or []), *error.problems]) from None
+    return table_from_text(text, str(path), required, optional, problems)
 
 
 def table_from_text(

@@ -141,7 +141,7 @@ def test_a_mistake_in_the_last_scenario_is_found_before_the_first_runs(command, 
         (["topology", "show", "{star: {host: 4}}"], "SPEC:1:"),
         (["topology", "make", "{star: {hosts: 4}}", "-o", "x.txt"], "x.txt: 'x.txt' is no topology file by its suffix"),
         (["topology", "make", "{star: {hosts: 4}}", "-o", "no/x.json"], "no/x.json: cannot write the topology: "),
-        (["workload", "from-profile", "nothing.json"], "nothing.json: no such file"),
+        (["workload", "from-profile", "nothing.json"], "nothing.json: there is no such file"),
     ],
 )
 def test_what_is_said(command, here, arguments, said):
