@@ -32,6 +32,8 @@ __all__ = [
 ]
 
 _Made = TypeVar("_Made")
+_MOST_SHOWN = 200  # problems; nobody reads more
+_LONGEST_WORD = 100  # characters; nobody means a known one by more
 
 KeyPath = tuple[str | int, ...]
 """Where in a document: mapping keys and list positions from the root."""
@@ -98,7 +100,12 @@ class InputError(SimnetError):
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        shown = [str(problem) for problem in self.problems[:_MOST_SHOWN]]
+        rest = len(self.problems) - len(shown)
+        return "\n".join([*shown, f"and {rest} more"] if rest else shown)
 
 
 class SimulationError(SimnetError):
@@ -146,7 +153,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     names = sorted(known)
-    close = get_close_matches(word, names, n=1, cutoff=0.6)
+    close = get_close_matches(word, names, n=1, cutoff=0.6) if len(word) < _LONGEST_WORD else []
     if close:
         return f"did you mean {close[0]!r}?"
     return f"known: {', '.join(names)}"
@@ -164,11 +171,17 @@ def _window(text: str, column: int, width: int = 120) -> tuple[str, int]:
 
     A character that would steer a terminal has another in its place, so that all below it stays where it is.
     """
-    text = text.replace("\t", " ")
-    if not text.isprintable():
-        text = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
     if len(text) <= width:
-        return text, min(column, len(text) + 1)
+        return _harmless(text), min(column, len(text) + 1)
     start = max(0, min(column - 1 - width // 2, len(text) - width))
-    piece = ("…" if start else "") + text[start : start + width] + ("…" if start + width < len(text) else "")
+    piece = _harmless(text[start : start + width])
+    piece = ("…" if start else "") + piece + ("…" if start + width < len(text) else "")
     return piece, column - start + (1 if start else 0)
+
+
+def _harmless(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else " " if letter == "\t" else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )

@@ -40,10 +40,13 @@ def read_content(path: Path, wanted: str, largest: int = LARGEST_FILE) -> bytes:
         # A device may never end, and a pipe never begin.
         if path.exists() and not path.is_file():
             raise InputError(Problem("is not a regular file", f"{wanted} is wanted", source=source))
-        with path.open("rb") as file:
-            # What the file system says of a file's size need not be true, as under /proc.
-            content = file.read(largest + 1)
-            size = max(len(content), path.stat().st_size)
+        size = path.stat().st_size
+        content = b""
+        if size <= largest:
+            with path.open("rb") as file:
+                # What the file system says of a file's size need not be true, as under /proc.
+                content = file.read(largest + 1)
+        size = max(size, len(content))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(Problem(f"cannot be read: {reason}", source=source)) from None

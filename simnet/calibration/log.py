@@ -17,6 +17,7 @@ from simnet.workload.csv_table import parse_number
 __all__ = ["LARGEST_LOG", "MOST_PROBLEMS", "Log", "LogText", "Measures", "Timing", "Word", "read_log_text"]
 
 LARGEST_LOG = 64_000_000  # bytes
+SMALLEST = 1e-30  # besides 0; what is less is no measurement, and its inverse may be none
 MOST_PROBLEMS = 20  # that are told of one log
 
 Measures = Literal["collective", "ping_pong", "read", "stream"]
@@ -156,7 +157,7 @@ class LogText:
             It is none, or not finite.
         """
         value = parse_number(word.text)
-        if value is None:
+        if value is None or 0.0 < value < SMALLEST:
             raise InputError(self.problem(word, f"{what} is {_shown(word.text)}", "a number of at least 0 is wanted"))
         return value
 

@@ -135,7 +135,8 @@ def one_key(value: Any, known: list[str], beside: Mapping[str, str] = MappingPro
         refuse(f"names both {names[0]!r} and {names[1]!r}", "one of them is wanted", key=names[1])
     for key in value:
         if key in beside and beside[key] not in names:
-            refuse(f"has {key!r}", f"it goes with {beside[key]!r} only", key=key)
+            # Where there is nothing else nothing is left that is right.
+            refuse(f"has {key!r}", f"it goes with {beside[key]!r} only", key=key if names else None)
     return {key: {} if options is None else options for key, options in value.items()}
 
 

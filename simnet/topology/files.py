@@ -26,7 +26,7 @@ __all__ = ["TOPOLOGY_SUFFIXES", "check_suffix", "load_topology_file", "save_topo
 _READERS: dict[str, tuple[Callable[[str], Document], Callable[[str, list[Problem]], Places]]] = {
     ".json": (read_node_link, lambda text, problems: json_places(text, {problem.path for problem in problems})),
     ".graphml": (read_graphml, lambda text, _: places_in_graphml(text)),
-    ".gml": (read_gml, lambda text, _: places_in_gml(text)),
+    ".gml": (read_gml, lambda text, problems: places_in_gml(text, [problem.path for problem in problems])),
 }
 
 TOPOLOGY_SUFFIXES = tuple(_READERS)
