@@ -35,8 +35,8 @@ def parse_json(text: str, object_pairs_hook: Callable[[list[tuple[str, Any]]], A
     Raises
     ------
     InputError
-        It is not JSON, nested too deeply, has too many values, or a number of thousands of digits; with line and column, and without a
-        source.
+        It is not JSON, nested too deeply, has too many values, or a number of thousands of digits; with line and
+        column, and without a source.
     """
     if sum(map(text.count, ",[{")) > MOST_VALUES:
         raise InputError(Problem(f"this JSON has more than {MOST_VALUES} values", line=1, column=1))
@@ -92,11 +92,7 @@ def json_places(text: str, wanted: set[KeyPath]) -> dict[KeyPath, tuple[int, int
     """Return line and column of the values at some paths of a JSON text, or of the objects that should hold them."""
     with_parents = {path[:length] for path in wanted for length in range(len(path) + 1)}
     place = places_in(text)
-    return {
-        path: place(offset)
-        for path, offset, is_key in _walk(text)
-        if not is_key and path in with_parents
-    }
+    return {path: place(offset) for path, offset, is_key in _walk(text) if not is_key and path in with_parents}
 
 
 def json_keys(text: str) -> Iterator[tuple[KeyPath, int]]:

@@ -153,7 +153,9 @@ def table_from_text(
     damaged = False
     all_lines = text.splitlines()
     if len(all_lines) > MOST_LINES:
-        raise InputError([*found, Problem(f"has {len(all_lines)} lines", f"at most {MOST_LINES} are read", source=source)])
+        raise InputError(
+            [*found, Problem(f"has {len(all_lines)} lines", f"at most {MOST_LINES} are read", source=source)]
+        )
     for number, written in enumerate(all_lines, start=1):
         if not written.strip() or written.startswith("#"):
             continue

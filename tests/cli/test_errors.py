@@ -52,7 +52,7 @@ def test_everything_that_is_wrong_is_said_at_once_with_line_column_and_caret(com
         "             ^\n"
         "wrong.yaml:7:38: architecture is 'rng', "
         "did you mean 'ring'? known: ring, star, tree, double_tree, butterfly, halving_doubling, mesh, hierarchical, "
-        "torus, parameter_server, mapreduce, gossip, in_network\n"
+        "torus, parameter_server, mapreduce, gossip, in_network, nccl\n"
         "    training: {workers: 4, architecture: rng}\n"
         "                                         ^\n"
         "5 problems\n"

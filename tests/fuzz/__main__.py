@@ -32,7 +32,9 @@ def _keep(folder: Path, name: str, one: Input, error: Fault, again: str) -> None
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}{one.suffix}").write_bytes(one.content)
     said = "".join(traceback.format_exception(error))
-    (folder / f"{name}.txt").write_text(f"{one.kind} from {one.name}\n{again}\n\n{said}", encoding="utf-8", errors="replace")
+    (folder / f"{name}.txt").write_text(
+        f"{one.kind} from {one.name}\n{again}\n\n{said}", encoding="utf-8", errors="replace"
+    )
     print(f"{again}: {one.kind} from {one.name}: {error}", flush=True)
 
 

@@ -159,7 +159,9 @@ def seeds() -> tuple[Seed, ...]:
 
 @cache
 def _kinds() -> dict[str, tuple[Seed, ...]]:
-    return {kind: tuple(seed for seed in seeds() if seed.kind == kind) for kind in {seed.kind: None for seed in seeds()}}
+    return {
+        kind: tuple(seed for seed in seeds() if seed.kind == kind) for kind in {seed.kind: None for seed in seeds()}
+    }
 
 
 @cache

@@ -148,7 +148,9 @@ def _entities(rng: random.Random, text: str) -> str:
     body = re.sub(r"<\?xml[^>]*\?>", "", text)
     place = _one(rng, re.compile(r"(?<=>)[^<>]+(?=<)"), body)
     if place:
-        body = _put(body, *place, rng.choice(("&e;", "&a11;", "&#0;", "&#xd800;", "&lt;", "&undefined;", "<![CDATA[x]]>")))
+        body = _put(
+            body, *place, rng.choice(("&e;", "&a11;", "&#0;", "&#xd800;", "&lt;", "&undefined;", "<![CDATA[x]]>"))
+        )
     return (head if rng.random() < 0.7 else "") + body
 
 
@@ -156,7 +158,9 @@ def _bits(rng: random.Random, text: str) -> str:
     """Single characters written over, left out or put in."""
     for _ in range(rng.choice((1, 2, 8))):
         place = rng.randrange(len(text) + 1)
-        new = rng.choice(("", "", ":", " ", "\n", "\t", "\r", "'", '"', "{", "}", "[", "]", ",", "-", "\0", "\x85", "<", "&"))
+        new = rng.choice(
+            ("", "", ":", " ", "\n", "\t", "\r", "'", '"', "{", "}", "[", "]", ",", "-", "\0", "\x85", "<", "&")
+        )
         text = _put(text, place, place + rng.randrange(3), new)
     return text
 
@@ -196,7 +200,9 @@ def _encoded(rng: random.Random, text: str) -> bytes:
         return b"\xef\xbb\xbf" * rng.choice((1, 1, 2)) + plain
     if how == 3:
         place = rng.randrange(len(plain) + 1)
-        return plain[:place] + rng.choice((b"\0", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80")) + plain[place:]
+        return (
+            plain[:place] + rng.choice((b"\0", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80")) + plain[place:]
+        )
     if how == 4:
         return plain.replace(b"\n", rng.choice((b"\r\n", b"\r", b"\n\n", b"\xc2\x85", b"")))
     return plain

@@ -36,7 +36,7 @@ LONGEST_S = 20
 _FOREIGN_WORDS = ("pydantic", "Input should be", "Value error", "Traceback", "object at 0x")
 
 
-class Fault(Exception):
+class Fault(Exception):  # noqa: N818 (it tells of a fault in what is tested, not in the tests)
     """Something that must not happen, whatever the input is."""
 
 
@@ -120,7 +120,19 @@ class Watch:
 
 _FORBIDDEN = frozenset(
     f"os.{name}"
-    for name in ("system", "exec", "fork", "posix_spawn", "remove", "rename", "mkdir", "rmdir", "link", "symlink", "chmod")
+    for name in (
+        "system",
+        "exec",
+        "fork",
+        "posix_spawn",
+        "remove",
+        "rename",
+        "mkdir",
+        "rmdir",
+        "link",
+        "symlink",
+        "chmod",
+    )
 )
 
 WATCH = Watch()

@@ -123,10 +123,13 @@ def test_in_a_process_of_its_own(tmp_path):
     """With 2 GiB of memory at most: what ``make fuzz`` runs."""
     arguments = ["--seed", "4", "--inputs", "100", "--keep", str(tmp_path / "kept")]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-m", "tests.fuzz", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("100 inputs in ")
     assert not (tmp_path / "kept").exists()
-
-
