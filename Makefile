@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench check lint results validate docs compile-time clean
+.PHONY: demo test bench fuzz check lint results validate docs compile-time clean
 
 # The main job: 100 GPUs over RDMA and IPoIB (100 Gbit/s InfiniBand) and over TCP (10 Gbit/s Ethernet).
 demo: $(VENV)/.installed
@@ -14,6 +14,11 @@ test: $(VENV)/.installed-dev
 # All benchmarks, the long ones too. For the comparison with SimGrid see docs/simgrid.md.
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q tests/bench --benchmark-only
+
+# Damaged inputs of every kind for SECONDS; what fails is kept in build/fuzz, with the seed that makes it again.
+SECONDS ?= 600
+fuzz: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

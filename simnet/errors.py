@@ -32,6 +32,8 @@ __all__ = [
 ]
 
 _Made = TypeVar("_Made")
+_MOST_SHOWN = 200  # problems; nobody reads more
+_LONGEST_WORD = 100  # characters; nobody means a known one by more
 
 KeyPath = tuple[str | int, ...]
 """Where in a document: mapping keys and list positions from the root."""
@@ -70,13 +72,13 @@ class Problem:
         return replace(self, path=(*prefix, *self.path))
 
     def __str__(self) -> str:
-        place = self.source
+        place = _escaped(self.source)
         if self.line:
             place += f":{self.line}:{max(self.column, 1)}"
         elif self.path:
-            place = ": ".join(part for part in (place, ".".join(str(key) for key in self.path)) if part)
+            place = ": ".join(part for part in (place, ".".join(_escaped(str(key)) for key in self.path)) if part)
         said = f"{self.message}, {self.hint}" if self.hint else self.message
-        head = f"{place}: {said}" if place else said
+        head = f"{place}: {_escaped(said)}" if place else _escaped(said)
         if not self.text:
             return head
         shown, caret = _window(self.text, max(self.column, 1))
@@ -98,7 +100,12 @@ class InputError(SimnetError):
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        shown = [str(problem) for problem in self.problems[:_MOST_SHOWN]]
+        rest = len(self.problems) - len(shown)
+        return "\n".join([*shown, f"and {rest} more"] if rest else shown)
 
 
 class SimulationError(SimnetError):
@@ -146,17 +153,35 @@ def nearest(word: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     names = sorted(known)
-    close = get_close_matches(word, names, n=1, cutoff=0.6)
+    close = get_close_matches(word, names, n=1, cutoff=0.6) if len(word) < _LONGEST_WORD else []
     if close:
         return f"did you mean {close[0]!r}?"
     return f"known: {', '.join(names)}"
 
 
+def _escaped(text: str) -> str:
+    """Return text in which what would steer a terminal is written as in Python."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text)
+
+
 def _window(text: str, column: int, width: int = 120) -> tuple[str, int]:
-    """Cut a long line around `column`; return the piece and the caret's place in it, from 1."""
-    text = text.replace("\t", " ")
+    """Cut a long line around `column`; return the piece and the caret's place in it, from 1.
+
+    A character that would steer a terminal has another in its place, so that all below it stays where it is.
+    """
     if len(text) <= width:
-        return text, min(column, len(text) + 1)
+        return _harmless(text), min(column, len(text) + 1)
     start = max(0, min(column - 1 - width // 2, len(text) - width))
-    piece = ("…" if start else "") + text[start : start + width] + ("…" if start + width < len(text) else "")
+    piece = _harmless(text[start : start + width])
+    piece = ("…" if start else "") + piece + ("…" if start + width < len(text) else "")
     return piece, column - start + (1 if start else 0)
+
+
+def _harmless(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else " " if letter == "\t" else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )

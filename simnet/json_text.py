@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import re
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from simnet.errors import InputError, KeyPath, Problem
 
-__all__ = ["DEEPEST", "json_keys", "json_places", "line_and_column", "parse_graph", "parse_json"]
+__all__ = ["DEEPEST", "json_keys", "json_places", "line_and_column", "parse_graph", "parse_json", "places_in"]
 
 DEEPEST = 100
 """Objects and lists inside each other; Python itself gives up at some hundreds."""
+
+MOST_VALUES = 10_000_000
+"""About as many values are read, which take up to some 120 bytes each."""
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _INTEGER = re.compile(r"-?[0-9]+")
@@ -31,9 +35,11 @@ def parse_json(text: str, object_pairs_hook: Callable[[list[tuple[str, Any]]], A
     Raises
     ------
     InputError
-        It is not JSON, nested too deeply, or has a number of thousands of digits; with line and column, and without a
-        source.
+        It is not JSON, nested too deeply, has too many values, or a number of thousands of digits; with line and
+        column, and without a source.
     """
+    if sum(map(text.count, ",[{")) > MOST_VALUES:
+        raise InputError(Problem(f"this JSON has more than {MOST_VALUES} values", line=1, column=1))
     try:
         data = json.loads(text, object_pairs_hook=object_pairs_hook)
     except json.JSONDecodeError as error:
@@ -72,10 +78,11 @@ def parse_graph(text: str) -> tuple[dict[str, Any], list[Problem]]:
 
 def _repeated_keys(text: str) -> list[Problem]:
     problems = []
+    place = places_in(text)
     seen: set[KeyPath] = set()
     for path, offset in json_keys(text):
         if path in seen:
-            line, column = line_and_column(text, offset)
+            line, column = place(offset)
             problems.append(Problem(f"{path[-1]!r} is given twice", "leave one out", path, "", line, column))
         seen.add(path)
     return problems
@@ -84,16 +91,24 @@ def _repeated_keys(text: str) -> list[Problem]:
 def json_places(text: str, wanted: set[KeyPath]) -> dict[KeyPath, tuple[int, int]]:
     """Return line and column of the values at some paths of a JSON text, or of the objects that should hold them."""
     with_parents = {path[:length] for path in wanted for length in range(len(path) + 1)}
-    return {
-        path: line_and_column(text, offset)
-        for path, offset, is_key in _walk(text)
-        if not is_key and path in with_parents
-    }
+    place = places_in(text)
+    return {path: place(offset) for path, offset, is_key in _walk(text) if not is_key and path in with_parents}
 
 
 def json_keys(text: str) -> Iterator[tuple[KeyPath, int]]:
     """Yield path and offset of every key of a text that is known to be JSON, also of those that repeat."""
     return ((path, offset) for path, offset, is_key in _walk(text) if is_key)
+
+
+def places_in(text: str) -> Callable[[int], tuple[int, int]]:
+    """Return what gives line and column, from 1, of a character, for many of one text."""
+    starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def place(offset: int) -> tuple[int, int]:
+        line = bisect_right(starts, offset)
+        return line, offset - starts[line - 1] + 1
+
+    return place
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Literal
 
 from simnet.errors import InputError, Problem
+from simnet.reading import read_text
 from simnet.scenario.document import problem_at
 from simnet.workload.csv_table import parse_number
 
 __all__ = ["LARGEST_LOG", "MOST_PROBLEMS", "Log", "LogText", "Measures", "Timing", "Word", "read_log_text"]
 
 LARGEST_LOG = 64_000_000  # bytes
+SMALLEST = 1e-30  # besides 0; what is less is no measurement, and its inverse may be none
 MOST_PROBLEMS = 20  # that are told of one log
 
 Measures = Literal["collective", "ping_pong", "read", "stream"]
@@ -155,7 +157,7 @@ class LogText:
             It is none, or not finite.
         """
         value = parse_number(word.text)
-        if value is None:
+        if value is None or 0.0 < value < SMALLEST:
             raise InputError(self.problem(word, f"{what} is {_shown(word.text)}", "a number of at least 0 is wanted"))
         return value
 
@@ -169,33 +171,9 @@ def read_log_text(path: Path) -> LogText:
         Missing, a directory, too large, empty, or not UTF-8.
     """
     source = str(path)
-    try:
-        if path.is_dir():
-            raise InputError(Problem("is a directory", "the output of a benchmark is wanted", source=source))
-        if not path.exists():
-            raise InputError(Problem("there is no such file", source=source))
-        if not path.is_file():
-            raise InputError(Problem("is not a regular file", "save the log into one", source=source))
-        size = path.stat().st_size
-        if size > LARGEST_LOG:
-            hint = f"at most {LARGEST_LOG} are read: leave out what is not of one benchmark"
-            raise InputError(Problem(f"is {size} bytes long", hint, source=source))
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(Problem(f"cannot be read: {(error.strerror or str(error)).lower()}", source=source)) from None
-    except ValueError:
-        raise InputError(Problem("is not a file name", source=ascii(source))) from None
-    if not content.strip():
+    text = read_text(path, "the output of a benchmark", LARGEST_LOG)
+    if not text.strip():
         raise InputError(Problem("is empty", "the output of a benchmark is wanted", source=source))
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = content[: error.start].decode("utf-8-sig", "replace")
-        line = before.count("\n") + 1
-        column = len(before) - before.rfind("\n")
-        message = f"is not a text file: byte {content[error.start]:#04x} is not UTF-8"
-        hint = "the output of a benchmark, as text, is wanted"
-        raise InputError(Problem(message, hint, source=source, line=line, column=column)) from None
     return LogText(text.replace("\r\n", "\n"), source)
 
 

@@ -196,6 +196,4 @@ def problem_at(
         line = len(lines) - 1
         column = len(lines[line - 1]) + 1
     text = lines[line - 1] if 0 < line <= len(lines) else ""
-    # What is printed on a terminal must not steer it.
-    text = "".join(letter if letter.isprintable() or letter == "\t" else "\N{REPLACEMENT CHARACTER}" for letter in text)
     return Problem(message, hint, path, source, line, column, text)

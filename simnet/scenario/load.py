@@ -230,7 +230,7 @@ def _faults(right: Any, topology: Topology | None) -> dict[int, NetworkFault]:
 def _crashes(right: Any, topology: Topology | None, jobs: Sequence[PlacedJob | None]) -> dict[int, JobCrash]:
     """Return the faults of jobs; where a job is wrong, that is told first."""
     placed = [job for job in jobs if job is not None]
-    if right.faults is None or topology is None or len(placed) < len(jobs):
+    if right.faults is None or topology is None or not placed or len(placed) < len(jobs):
         return {}
     return build_crashes(right.faults, topology, placed)
 

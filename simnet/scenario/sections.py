@@ -135,7 +135,8 @@ def one_key(value: Any, known: list[str], beside: Mapping[str, str] = MappingPro
         refuse(f"names both {names[0]!r} and {names[1]!r}", "one of them is wanted", key=names[1])
     for key in value:
         if key in beside and beside[key] not in names:
-            refuse(f"has {key!r}", f"it goes with {beside[key]!r} only", key=key)
+            # Where there is nothing else nothing is left that is right.
+            refuse(f"has {key!r}", f"it goes with {beside[key]!r} only", key=key if names else None)
     return {key: {} if options is None else options for key, options in value.items()}
 
 
@@ -225,7 +226,8 @@ def right_part(model: type[Section], data: Any, wrong: Collection[KeyPath]) -> S
             else:
                 adapter: TypeAdapter[Any] = TypeAdapter(field.rebuild_annotation())
                 values[key] = adapter.validate_python(data[key])
-        except NotKnownError:
+        except (NotKnownError, ValidationError):
+            # A check of the whole section may have failed before this key was looked at.
             lost.add(key)
     made = model.model_construct(**values)
     for key in lost:

@@ -17,13 +17,16 @@ from typing import Any
 import yaml
 
 from simnet.errors import InputError, KeyPath, Problem
+from simnet.reading import read_text
 from simnet.scenario.document import DEEPEST, MOST_VALUES, UNREADABLE, Document, Place, is_text, problem_at
 
 __all__ = ["parse_yaml", "read_yaml", "write_yaml"]
 
-LARGEST_FILE = 16_000_000  # bytes
+LARGEST_FILE = 4_000_000  # bytes
 LONGEST_NUMBER = 400  # characters
 
+_TOO_DEEP = f"more than {DEEPEST} levels inside each other"
+_TOO_MANY = f"more than {MOST_VALUES} values, counting aliases"
 _TAG = "tag:yaml.org,2002:"
 _LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _NULL = re.compile(r"~|null|Null|NULL|")
@@ -38,47 +41,15 @@ _SCALARS = {
 }
 
 
-def read_yaml(path: Path, source: str = "") -> Document:
+def read_yaml(path: Path) -> Document:
     """Return the document in a file.
-
-    Parameters
-    ----------
-    path : Path
-    source : str
-        The file's name in messages; as in `path` where empty.
 
     Raises
     ------
     InputError
-        Missing, a directory, not UTF-8, not YAML.
+        Missing, a directory, too large, not UTF-8, not YAML.
     """
-    source = source or str(path)
-    try:
-        if path.is_dir():
-            raise InputError(Problem("is a directory", "a YAML file is wanted", source=source))
-        if not path.exists():
-            raise InputError(Problem("there is no such file", source=source))
-        if not path.is_file():
-            raise InputError(Problem("is not a regular file", "a YAML file is wanted", source=source))
-        size = path.stat().st_size
-        if size > LARGEST_FILE:
-            raise InputError(Problem(f"is {size} bytes long", f"at most {LARGEST_FILE} are read", source=source))
-        content = path.read_bytes()
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(Problem(f"cannot be read: {reason}", source=source)) from None
-    except ValueError:
-        raise InputError(Problem("is not a file name", source=ascii(source))) from None
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = content[: error.start].decode("utf-8-sig", "replace")
-        lines = _LINE_END.split(before)
-        message = f"is not UTF-8 text (byte 0x{content[error.start]:02x})"
-        raise InputError(
-            Problem(message, "save the file as UTF-8", source=source, line=len(lines), column=len(lines[-1]) + 1)
-        ) from None
-    return parse_yaml(text, source)
+    return parse_yaml(read_text(path, "a YAML file", LARGEST_FILE), str(path))
 
 
 def parse_yaml(text: str, source: str) -> Document:
@@ -150,16 +121,21 @@ class _Dumper(yaml.SafeDumper):
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's reader with the scalars of YAML 1.2 and a limit on depth."""
+    """PyYAML's reader with the scalars of YAML 1.2, and limits on depth and size."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 (PyYAML's own table)
     depth = 0
+    values = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self.depth += 1
         if self.depth > DEEPEST:
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.MarkedYAMLError(problem=f"more than {DEEPEST} levels inside each other", problem_mark=mark)
+            raise yaml.MarkedYAMLError(problem=_TOO_DEEP, problem_mark=mark)
+        self.values += 1
+        if self.values > MOST_VALUES:  # with keys: as many take some ten seconds
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(problem=_TOO_MANY, problem_mark=mark)
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
@@ -188,13 +164,13 @@ class _Reader:
         )
         self._values += 1
         if self._values > MOST_VALUES:
-            raise InputError(self._problem(node, path, f"more than {MOST_VALUES} values, counting aliases"))
+            raise InputError(self._problem(node, path, _TOO_MANY))
         if id(node) in self._open:
             raise InputError(self._problem(node, path, "an alias stands inside what it repeats"))
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
         if len(path) >= DEEPEST:  # reached through aliases only: the loader counts what is written
-            raise InputError(self._problem(node, path, f"more than {DEEPEST} levels inside each other"))
+            raise InputError(self._problem(node, path, _TOO_DEEP))
         self._open.add(id(node))
         try:
             if isinstance(node, yaml.SequenceNode):
@@ -311,7 +287,8 @@ _COMPLAINTS = (
     ),
     ("but found another document", "a second document begins here", "one document a file is wanted"),
     ("found duplicate anchor", "an anchor with this name was set before", "give each anchor its own name"),
-    ("more than", f"more than {DEEPEST} levels inside each other", ""),
+    (_TOO_DEEP, _TOO_DEEP, ""),
+    (_TOO_MANY, _TOO_MANY, ""),
     (
         "expected ',' or '}'",
         "a mapping '{' that is not closed, or an entry without a comma before it",

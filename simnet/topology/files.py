@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simnet.errors import InputError, Problem, nearest
 from simnet.json_text import json_places
+from simnet.reading import read_text
 from simnet.topology.attributes import as_text
 from simnet.topology.checks import build_topology
 from simnet.topology.document import Document, DocumentLink, DocumentNode, Places, placed, shortened
@@ -25,7 +26,7 @@ __all__ = ["TOPOLOGY_SUFFIXES", "check_suffix", "load_topology_file", "save_topo
 _READERS: dict[str, tuple[Callable[[str], Document], Callable[[str, list[Problem]], Places]]] = {
     ".json": (read_node_link, lambda text, problems: json_places(text, {problem.path for problem in problems})),
     ".graphml": (read_graphml, lambda text, _: places_in_graphml(text)),
-    ".gml": (read_gml, lambda text, _: places_in_gml(text)),
+    ".gml": (read_gml, lambda text, problems: places_in_gml(text, [problem.path for problem in problems])),
 }
 
 TOPOLOGY_SUFFIXES = tuple(_READERS)
@@ -59,7 +60,7 @@ def load_topology_file(path: str | Path, defaults: Mapping[str, Any] | None = No
 def _load(path: Path, defaults: Mapping[str, Any] | None) -> Topology:
     read, places_in = _READERS[check_suffix(path)]
     source = str(path)
-    text = _text(path)
+    text = read_text(path, "a topology file")
     try:
         document = read(text)
     except InputError as error:
@@ -145,19 +146,3 @@ def check_suffix(path: Path) -> str:
         hint = nearest(suffix, _READERS) if suffix else f"known: {', '.join(_READERS)}"
         raise InputError(Problem(f"{path.name!r} is no topology file by its suffix", hint, source=str(path)))
     return suffix
-
-
-def _text(path: Path) -> str:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(Problem(f"cannot read the topology: {error.strerror}", source=str(path))) from None
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = data[: error.start].decode("utf-8", "replace")
-        line, column = before.count("\n") + 1, error.start - data.rfind(b"\n", 0, error.start)
-        message = f"byte {data[error.start]:#04x} is not UTF-8"
-        raise InputError(
-            Problem(message, "save the file as UTF-8", source=str(path), line=line, column=column)
-        ) from None

@@ -8,9 +8,11 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simnet.errors import InputError, KeyPath, Problem
+from simnet.json_text import places_in
 from simnet.topology.document import Document, DocumentLink, DocumentNode, Places, at_offset
 
 __all__ = ["places_in_gml", "read_gml", "write_gml"]
@@ -54,11 +56,13 @@ def read_gml(text: str) -> Document:
     return _document(text, None)
 
 
-def places_in_gml(text: str) -> Places:
-    """Return where the values of a text that can be read begin."""
-    places: Places = {}
-    _document(text, places)
-    return places
+def places_in_gml(text: str, wanted: Collection[KeyPath]) -> Places:
+    """Return where the values at some paths of a text that can be read begin, and those that they are in."""
+    offsets: dict[KeyPath, int] = {}
+    _document(text, offsets)
+    paths = {path[:length] for path in wanted for length in range(len(path) + 1)}
+    place = places_in(text)
+    return {path: place(offsets[path]) for path in paths if path in offsets}
 
 
 def write_gml(graph: nx.MultiDiGraph[str]) -> str:
@@ -77,13 +81,13 @@ def write_gml(graph: nx.MultiDiGraph[str]) -> str:
         raise InputError(Problem(f"this topology cannot be written as GML: {error}", "write JSON")) from None
 
 
-def _document(text: str, places: Places | None) -> Document:
+def _document(text: str, offsets: dict[KeyPath, int] | None) -> Document:
     document = Document()
     graphs = [pair for pair in _pairs(text) if pair.key == "graph" and isinstance(pair.value, list)]
     if len(graphs) != 1:
         message = f"there are {len(graphs)} graphs" if graphs else "there is no 'graph [ … ]'"
         raise InputError(Problem(message, "one graph a file is wanted", line=1, column=1))
-    read = _Reader(text, document, places)
+    read = _Reader(document, offsets)
     (graph,) = graphs
     read.place((), graph.offset)
     directed = any(pair.key == "directed" and pair.value == 1 for pair in graph.value)
@@ -110,16 +114,15 @@ def _document(text: str, places: Places | None) -> Document:
 
 
 class _Reader:
-    """Turns pairs into nodes and links, and notes where they stand if `places` is given."""
+    """Turns pairs into nodes and links, and notes where they stand if `offsets` is given."""
 
-    def __init__(self, text: str, document: Document, places: Places | None) -> None:
-        self._text = text
+    def __init__(self, document: Document, offsets: dict[KeyPath, int] | None) -> None:
         self._document = document
-        self._places = places
+        self._offsets = offsets
 
     def place(self, path: KeyPath, offset: int) -> None:
-        if self._places is not None:
-            self._places[path] = at_offset(self._text, offset)
+        if self._offsets is not None:
+            self._offsets[path] = offset
 
     def mapping(self, pairs: list[_Pair], path: KeyPath) -> dict[str, Any]:
         """Return pairs as a dictionary; keys that repeat hold lists."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simnet.errors import InputError, Problem, nearest
+from simnet.reading import read_text
 
 __all__ = [
     "COUNT_WANTED",
@@ -25,6 +26,10 @@ __all__ = [
     "table_from_text",
 ]
 
+
+LARGEST_TABLE = 64_000_000  # bytes
+MOST_LINES = 1_000_000
+_MOST_COLUMNS = 100
 
 LARGEST = 1e60
 """No quantity that somebody means is larger, and sums and products of such ones do not overflow."""
@@ -119,22 +124,11 @@ def read_table(
     InputError
         If there is no such file, it is not text, or its header is wrong.
     """
-    source = str(path)
-    before = problems or []
     try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError([*before, Problem(f"no such file: {source}", source=source)]) from None
-    except OSError as error:
-        raise InputError([*before, Problem(f"cannot be read: {error.strerror}", source=source)]) from None
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        lines = f"{data[: error.start].decode('utf-8-sig', 'replace')}|".splitlines()
-        message = f"not a text file: byte {data[error.start]:#04x} is not UTF-8"
-        problem = Problem(message, "save it as UTF-8", source=source, line=len(lines), column=len(lines[-1]))
-        raise InputError([*before, problem]) from None
-    return table_from_text(text, source, required, optional, problems)
+        text = read_text(path, "a comma-separated table", LARGEST_TABLE)
+    except InputError as error:
+        raise InputError([*(problems or []), *error.problems]) from None
+    return table_from_text(text, str(path), required, optional, problems)
 
 
 def table_from_text(
@@ -157,7 +151,12 @@ def table_from_text(
     found: list[Problem] = [] if problems is None else problems
     lines: list[Line] = []
     damaged = False
-    for number, written in enumerate(text.splitlines(), start=1):
+    all_lines = text.splitlines()
+    if len(all_lines) > MOST_LINES:
+        raise InputError(
+            [*found, Problem(f"has {len(all_lines)} lines", f"at most {MOST_LINES} are read", source=source)]
+        )
+    for number, written in enumerate(all_lines, start=1):
         if not written.strip() or written.startswith("#"):
             continue
         try:
@@ -266,11 +265,14 @@ def _header_problems(
     if len(header.cells) == 1 and ";" in header.text:
         yield problem(0, "columns are separated by semicolons", "commas are wanted")
         return
+    if len(header.cells) > _MOST_COLUMNS:
+        yield problem(_MOST_COLUMNS, f"{len(header.cells)} columns are too many", f"known: {', '.join(known)}")
+        return
     for index, name in enumerate(header.cells):
         if not name:
             yield problem(index, "a column has no name", f"known: {', '.join(known)}")
         elif name not in known:
-            yield problem(index, f"unknown column {name!r}", nearest(name, known))
+            yield problem(index, f"unknown column {shown(name)}", nearest(name, known))
         elif name in header.cells[:index]:
             yield problem(index, f"column {name!r} stands twice", "leave one out")
     missing = [name for name in required if name not in header.cells]

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from simnet.errors import InputError, KeyPath, Problem, nearest
-from simnet.json_text import json_places, line_and_column, parse_graph
+from simnet.json_text import json_places, parse_graph
+from simnet.reading import read_text
 from simnet.workload.csv_table import problem_order, shown
 from simnet.workload.dataflow import DataflowGraph
 from simnet.workload.dataflow_reading import OPERATION_KEYS, WrittenEdge, WrittenOperation, graph_of, name_of
@@ -39,7 +40,7 @@ def load_dataflow_json(path: str | Path) -> DataflowGraph:
     """
     path = Path(path)
     source = str(path)
-    text = _text(path, source)
+    text = read_text(path, "node-link JSON")
     try:
         return _graph(text, path.stem)
     except InputError as error:
@@ -110,19 +111,3 @@ def _placed(problems: tuple[Problem, ...], source: str, text: str) -> list[Probl
         shown_line = lines[line - 1].rstrip("\r") if line <= len(lines) else ""
         found.append(replace(problem, source=source, line=line, column=column, text=shown_line))
     return sorted(found, key=problem_order)
-
-
-def _text(path: Path, source: str) -> str:
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(Problem(f"no such file: {source}", source=source)) from None
-    except OSError as error:
-        raise InputError(Problem(f"cannot be read: {error.strerror}", source=source)) from None
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = data[: error.start].decode("utf-8", "replace")
-        line, column = line_and_column(before, len(before))
-        message = f"byte {data[error.start]:#04x} is not UTF-8"
-        raise InputError(Problem(message, "save the file as UTF-8", (), source, line, column)) from None

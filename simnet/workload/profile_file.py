@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from simnet.errors import InputError, KeyPath, Problem
-from simnet.json_text import json_places, line_and_column, parse_json
+from simnet.json_text import json_places, parse_json
+from simnet.reading import LARGEST_FILE, decoded, read_content
 from simnet.units import MICROSECOND
 from simnet.workload.csv_table import LARGEST_COUNT, shown
 
@@ -82,28 +83,14 @@ class ProfileProblems:
 def read_profile(path: Path) -> tuple[str, dict[str, Any]]:
     """Return the text of a profile and what it says."""
     # Only here, because every run imports this module and hardly one reads a profile.
-    import gzip
     import json
-    import zlib
 
     source = str(path)
-    try:
-        raw = path.read_bytes()
-        if raw[:2] == b"\x1f\x8b":
-            raw = gzip.decompress(raw)
-        text = raw.decode(json.detect_encoding(raw))
-    except FileNotFoundError:
-        raise InputError(Problem(f"no such file: {source}", source=source)) from None
-    except OSError as error:
-        raise InputError(Problem(f"cannot be read: {error.strerror or error}", source=source)) from None
-    except (EOFError, zlib.error) as error:
-        raise InputError(Problem(f"the compressed file is damaged: {error}", source=source)) from None
-    except UnicodeDecodeError as error:
-        before = raw[: error.start].decode(error.encoding, "replace")
-        line, column = line_and_column(before, len(before))
-        message = f"not a text file: byte {raw[error.start]:#04x} is not {error.encoding.upper()}"
-        hint = "a Chrome trace (JSON) is wanted"
-        raise InputError(Problem(message, hint, source=source, line=line, column=column)) from None
+    raw = read_content(path, "a Chrome trace (JSON)")
+    if raw[:2] == b"\x1f\x8b":
+        raw = _uncompressed(raw, source)
+    encoding = json.detect_encoding(raw)
+    text = decoded(raw, source, "utf-8-sig" if encoding == "utf-8" else encoding)
     try:
         document = parse_json(text)
     except InputError as error:
@@ -119,6 +106,34 @@ def read_profile(path: Path) -> tuple[str, dict[str, Any]]:
         hint = "the file that torch.profiler's export_chrome_trace writes is wanted"
         raise InputError(Problem("the file has no list 'traceEvents'", hint, source=source))
     return text, document
+
+
+def _uncompressed(raw: bytes, source: str) -> bytes:
+    """Return what was compressed, which may be a thousand times as large; that of all members of the file."""
+    import zlib
+
+    pieces: list[bytes] = []
+    size = 0
+    while raw:
+        reader = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        try:
+            pieces.append(reader.decompress(raw, LARGEST_FILE + 1 - size))
+        except zlib.error as error:
+            raise _damaged(str(error), source) from None
+        size += len(pieces[-1])
+        if size > LARGEST_FILE:
+            raise InputError(
+                Problem("is too large uncompressed", f"at most {LARGEST_FILE} bytes are read", source=source)
+            )
+        if not reader.eof:
+            raise _damaged("it ends too early", source)
+        # Zeros may fill up the last block of a tape.
+        raw = reader.unused_data.lstrip(b"\0")
+    return b"".join(pieces)
+
+
+def _damaged(why: str, source: str) -> InputError:
+    return InputError(Problem(f"the compressed file is damaged: {why}", source=source))
 
 
 def profiled_rank(document: dict[str, Any], said: ProfileProblems) -> int:

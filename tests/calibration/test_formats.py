@@ -96,7 +96,7 @@ def test_dates_and_tools_are_told(calibrated):
         ),
         (
             b"# OSU\n\xff\xfe",
-            "LOG:2:1: is not a text file: byte 0xff is not UTF-8, the output of a benchmark, as text, is wanted",
+            "LOG:2:1: is not UTF-8 text (byte 0xff), save the file as UTF-8",
         ),
         (
             "\n  total 12\n",
@@ -267,7 +267,7 @@ def test_files_that_cannot_be_read(tmp_path):
     for path, said in (
         (tmp_path, "is a directory"),
         (tmp_path / "none", "there is no such file"),
-        ("a\0b", "no such file"),
+        ("a\0b", "there is no such file"),
     ):
         with pytest.raises(InputError, match=said):
             calibrate(path)

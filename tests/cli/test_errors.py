@@ -52,7 +52,7 @@ def test_everything_that_is_wrong_is_said_at_once_with_line_column_and_caret(com
         "             ^\n"
         "wrong.yaml:7:38: architecture is 'rng', "
         "did you mean 'ring'? known: ring, star, tree, double_tree, butterfly, halving_doubling, mesh, hierarchical, "
-        "torus, parameter_server, mapreduce, gossip, in_network\n"
+        "torus, parameter_server, mapreduce, gossip, in_network, nccl\n"
         "    training: {workers: 4, architecture: rng}\n"
         "                                         ^\n"
         "5 problems\n"
@@ -141,7 +141,7 @@ def test_a_mistake_in_the_last_scenario_is_found_before_the_first_runs(command, 
         (["topology", "show", "{star: {host: 4}}"], "SPEC:1:"),
         (["topology", "make", "{star: {hosts: 4}}", "-o", "x.txt"], "x.txt: 'x.txt' is no topology file by its suffix"),
         (["topology", "make", "{star: {hosts: 4}}", "-o", "no/x.json"], "no/x.json: cannot write the topology: "),
-        (["workload", "from-profile", "nothing.json"], "nothing.json: no such file"),
+        (["workload", "from-profile", "nothing.json"], "nothing.json: there is no such file"),
     ],
 )
 def test_what_is_said(command, here, arguments, said):

@@ -157,7 +157,7 @@ def test_every_repeated_key_is_reported():
 def test_files(tmp_path):
     good = tmp_path / "good.yaml"
     good.write_bytes(b"\xef\xbb\xbfa: \xc2\xb5s\r\nb: 1\r\n")
-    document = read_yaml(good, "good.yaml")
+    document = read_yaml(good)
     assert document.data == {"a": "\u00b5s", "b": 1}
     assert document.places["b",].key_line == 2
 
@@ -169,15 +169,15 @@ def test_files(tmp_path):
         (lambda file: file.mkdir(), "f.yaml: is a directory, a YAML file is wanted"),
         (lambda file: file.write_bytes(b"a: 1\nb: \xff\n"), "f.yaml:2:4: is not UTF-8 text (byte 0xff), save the file"),
         (lambda file: file.write_bytes("a: 1".encode("utf-16")), "f.yaml:1:1: is not UTF-8 text (byte 0xff)"),
-        (lambda file: file.write_bytes(b"#" * 16_000_001), "f.yaml: is 16000001 bytes long, at most 16000000 are read"),
+        (lambda file: file.write_bytes(b"#" * 4_000_001), "f.yaml: is 4000001 bytes long, at most 4000000 are read"),
     ],
 )
 def test_files_that_cannot_be_read(tmp_path, make, said):
     file = tmp_path / "f.yaml"
     make(file)
     with pytest.raises(InputError) as caught:
-        read_yaml(file, "f.yaml")
-    assert str(caught.value).startswith(said)
+        read_yaml(file)
+    assert str(caught.value).removeprefix(f"{tmp_path}/").startswith(said)
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 5000, "/dev/zero"])

@@ -133,7 +133,7 @@ def test_bytes_that_are_not_utf8(suffix: str, tmp_path: Path) -> None:
         load_topology_file(path)
     [problem] = caught.value.problems
     assert (problem.line, problem.column) == (2, 4)
-    assert problem.message == "byte 0xe9 is not UTF-8"
+    assert problem.message == "is not UTF-8 text (byte 0xe9)"
 
 
 def test_errors_read_well(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_space_around_quotes_does_not_matter(write: Callable[[str], Path]) -> No
 def test_the_place_of_what_is_not_utf8(data: bytes, line: int, column: int, tmp_path: Path) -> None:
     path = tmp_path / "latin.csv"
     path.write_bytes(data)
-    with pytest.raises(InputError, match="not a text file") as caught:
+    with pytest.raises(InputError, match="is not UTF-8 text") as caught:
         read_table(path, ["a", "b"])
     [problem] = caught.value.problems
     assert (problem.line, problem.column) == (line, column)

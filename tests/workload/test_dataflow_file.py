@@ -118,10 +118,10 @@ def test_json_that_is_no_graph(text: str, fragment: str, tmp_path: Path) -> None
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         load_dataflow_json(tmp_path / "none.json")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is a directory"):
         load_dataflow_json(tmp_path)
     (tmp_path / "latin.json").write_bytes(b'{\n "\xe9": 1}')
-    with pytest.raises(InputError, match=r"latin.json:2:3: byte 0xe9 is not UTF-8"):
+    with pytest.raises(InputError, match=r"latin.json:2:3: is not UTF-8 text"):
         load_dataflow_json(tmp_path / "latin.json")
 
 

@@ -178,7 +178,7 @@ def test_a_layer_that_is_called_again_is_another_layer(tmp_path: Path) -> None:
         (b'{"traceEvents": []}', 0, "the profile has no ProfilerStep#n ranges"),
         (b"[" * 100_000, 1, "this JSON is nested too deeply"),
         (b'{"traceEvents": [\n{"ph": "X", "ts": ' + b"9" * 6000 + b"}]}", 2, "a number of 6000 digits is too long"),
-        (b'{"a":\n"\xff"}', 2, "not a text file: byte 0xff is not UTF-8"),
+        (b'{"a":\n"\xff"}', 2, "is not UTF-8 text (byte 0xff)"),
         (gzip.compress(b"{}" * 100, mtime=0)[:-8], 0, "the compressed file is damaged"),
         (
             json.dumps([_event("ProfilerStep#1", "user_annotation", 0, 9)]).encode(),
