@@ -1,0 +1,225 @@
+"""Findings about transports: 1, 9, 14 and 15."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+from surveys_tools import Place, markdown, percent
+
+from simnet.experiment.plot import curves, panels
+
+__all__ = ["inception_v3", "lossy", "lossy_far", "rdma_at_scale"]
+
+_TRANSPORTS = ["tcp", "ipoib", "dpdk", "rdma"]
+_SAID = {"ipoib": 0.53, "rdma": 0.96}
+"""What the survey says of Inception-V3 on 100 GPUs."""
+_NEAR = 0.03
+_EXCHANGES = {
+    "ring": "ring",
+    '{"parameter_server": {"servers": 1, "placement": "dedicated"}}': "1 server",
+    '{"parameter_server": {"servers": 25, "placement": "dedicated"}}': "25 servers",
+}
+
+
+def inception_v3(place: Place) -> None:
+    """Write efficiency and gain over TCP for each assumption, and which of them are near what the survey says."""
+    columns = {
+        "training.architecture": "exchange",
+        "topology.star.bandwidth": "link",
+        "protocol": "protocol",
+        "scaling_efficiency": "efficiency",
+        "throughput_samples_per_s": "throughput",
+    }
+    varied = {"topology.star.host.gpus": "gpus_per_host", "workload.batch_size": "batch"}
+    grid = place.run("grid", {**columns, **varied}).assign(overlap="yes")
+    other = place.run("overlap", columns).assign(gpus_per_host=4, batch=32, overlap="no")
+    table = pd.concat([grid, other], ignore_index=True)
+    table["exchange"] = table["exchange"].map(_EXCHANGES)
+    keys = ["exchange", "link", "gpus_per_host", "batch", "overlap"]
+    tcp = table[table["protocol"] == "tcp"].set_index(keys)["throughput"]
+    table["gain_over_tcp"] = table["throughput"].to_numpy() / tcp.loc[pd.MultiIndex.from_frame(table[keys])] .to_numpy() - 1
+    place.table("grid", table[[*keys, "protocol", "efficiency", "gain_over_tcp"]])
+    wide = table.pivot(index=keys, columns="protocol", values=["efficiency", "gain_over_tcp"])
+    rows = [
+        [*key, *(f"{row['efficiency', name]:.3f}" for name in _TRANSPORTS)]
+        + [f"{100 * row['gain_over_tcp', name]:+.0f} %" for name in ("ipoib", "rdma")]
+        for key, row in wide.loc[list(dict.fromkeys(map(tuple, table[keys].to_numpy())))].iterrows()
+    ]
+    head = ["exchange", "link", "GPUs of a host", "batch", "overlap", *_TRANSPORTS]
+    place.parts["grid"] = markdown([*head, "IPoIB over TCP", "RDMA over TCP"], rows)
+    lines = []
+    for reading in ("efficiency", "gain_over_tcp"):
+        near = {name: (wide[reading, name] - said).abs() <= _NEAR for name, said in _SAID.items()}
+        both = near["ipoib"] & near["rdma"]
+        lowest, highest = ((extreme(wide[reading, "ipoib"]), extreme(wide[reading, "rdma"])) for extreme in (min, max))
+        lines.append(
+            [
+                "scaling efficiency" if reading == "efficiency" else "gain over TCP",
+                f"{percent(lowest[0])} to {percent(highest[0])}",
+                f"{percent(lowest[1])} to {percent(highest[1])}",
+                *(f"{count.sum()} of {len(wide)}" for count in (near["ipoib"], near["rdma"], both)),
+            ]
+        )
+    head = ["reading", "IPoIB, range", "RDMA, range", "IPoIB within 3 points of 53 %", "RDMA of 96 %", "both at once"]
+    place.parts["readings"] = markdown(head, lines)
+    shown = table[(table["gpus_per_host"] == 4) & (table["batch"] == 32) & (table["overlap"] == "yes")]
+    figure = panels(
+        shown.assign(link=shown["link"].str.removesuffix(" Gbps").astype(int)),
+        *("link", "efficiency", "protocol", "exchange"),
+        title="Inception-V3 on 100 V100, 4 a host, batch 32",
+    )
+    for axes in figure.axes:
+        axes.set_xlabel("link of a host [Gbit/s]")
+        for said in _SAID.values():
+            axes.axhline(said, color="#888888", linewidth=0.8, zorder=0)
+    place.picture("efficiency", figure)
+
+
+def lossy(place: Place) -> None:
+    """Write efficiency by loss and workers, and what is lost."""
+    table = place.run(
+        "workers",
+        {
+            "protocol": "protocol",
+            "topology.star.loss_probability": "link_loss",
+            "training.workers": "workers",
+            "scaling_efficiency": "efficiency",
+            "lost_bytes": "lost_bytes",
+            "bytes_sent_per_worker": "bytes_sent_per_worker",
+        },
+    )
+    table["lost_share"] = table["lost_bytes"] / (table["workers"] * table["bytes_sent_per_worker"])
+    place.table("workers", table)
+    head, rows = _by_loss(table, ["protocol"])
+    last = table[(table["protocol"] == "best-effort") & (table["workers"] == table["workers"].max())]
+    rows.append(["lost, `best-effort`", "", *(percent(share, 2) for share in last["lost_share"])])
+    place.parts["table"] = markdown(head, rows)
+    figure = panels(
+        table.assign(loss=table["link_loss"].map(_loss)),
+        *("workers", "efficiency", "protocol", "loss"),
+        title="ResNet-50 in a ring at 100 Gbit/s, by loss of a link",
+    )
+    place.picture("efficiency", figure)
+
+
+def lossy_far(place: Place) -> None:
+    """Write the same over long round trips."""
+    table = place.run(
+        "networks",
+        {
+            "topology.star.bandwidth": "network",
+            "protocol": "protocol",
+            "topology.star.loss_probability": "link_loss",
+            "training.workers": "workers",
+            "scaling_efficiency": "efficiency",
+        },
+    )
+    table["network"] = table["network"].map({"10 Gbps": "wide area, 10 ms", "1 Gbps": "edge, 5 ms"})
+    table["protocol"] = [next(iter(json.loads(one))) if one.startswith("{") else one for one in table["protocol"]]
+    table = table.sort_values(["network", "protocol"], ascending=[False, True], kind="stable", ignore_index=True)
+    place.table("networks", table)
+    head, rows = _by_loss(table, ["network", "protocol"])
+    place.parts["table"] = markdown(head, rows)
+    most = table[table["workers"] == table["workers"].max()]
+    figure = panels(
+        most.assign(loss=most["link_loss"].map(_loss)),
+        *("loss", "efficiency", "protocol", "network"),
+        title="ResNet-50 on 16 workers in a ring",
+    )
+    place.picture("efficiency", figure)
+
+
+def _by_loss(table: pd.DataFrame, keys: list[str]) -> tuple[list[str], list[list[object]]]:
+    """Return efficiency, a row for some keys and the workers, a column for each loss."""
+    losses = sorted(table["link_loss"].unique())
+    rows: list[list[object]] = []
+    for key, group in table.groupby([*keys, "workers"], sort=False):
+        by_loss = group.set_index("link_loss")["efficiency"]
+        names = key if isinstance(key, tuple) else (key,)
+        rows.append([*names, *(f"{by_loss[loss]:.3f}" for loss in losses)])
+    return [*keys, "workers", *map(_loss, losses)], rows
+
+
+def _loss(share: float) -> str:
+    return f"{100 * share:g} %"
+
+
+def rdma_at_scale(place: Place) -> None:
+    """Write what pauses do to those who send elsewhere, and where they come to a standstill."""
+    found, tables = place.run_with_tables(
+        "victims",
+        {
+            "protocol": "protocol",
+            "topology.leaf_spine.leaves": "racks",
+            "job": "job",
+            "iteration_time_s": "iteration_time_s",
+        },
+    )
+    points = found["job"].eq("ring").cumsum() - 1  # a ring, alone or with those that push, is the first job of each
+    rows = []
+    for number, jobs in found.groupby(points, sort=False):
+        queues, ring = tables[number]["queues"], jobs.iloc[0]
+        paused = queues[queues["paused_time_s"] > 0]
+        rows.append(
+            {
+                "protocol": _transport(ring["protocol"]),
+                "hosts": 4 * int(ring["racks"]),
+                "beside": "pushing" if len(jobs) > 1 else "alone",
+                "ring_iteration_time_s": ring["iteration_time_s"],
+                "ports": len(queues),
+                "paused_ports": len(paused),
+                "paused_switches": int(paused["resource"].str.match(r"(leaf|spine)").sum()),
+                "paused_time_s": paused["paused_time_s"].sum(),
+                "dropped": int(queues["dropped"].sum()),
+            }
+        )
+    table = pd.DataFrame(rows)
+    alone = table[table["beside"] == "alone"].set_index(["protocol", "hosts"])["ring_iteration_time_s"]
+    keys = pd.MultiIndex.from_frame(table[["protocol", "hosts"]])
+    table["slowdown"] = table["ring_iteration_time_s"] / alone.loc[keys].to_numpy()
+    place.table("victims", table)
+    shown = table[table["beside"] == "pushing"]
+    place.parts["victims"] = markdown(
+        ["protocol", "hosts", "ports paused", "of them of switches", "of", "paused [ms]", "dropped", "ring slower by"],
+        [
+            [
+                *(one.protocol, one.hosts, one.paused_ports, one.paused_switches, one.ports),
+                *(f"{1e3 * one.paused_time_s:.1f}", one.dropped, f"{one.slowdown:.2f}"),
+            ]
+            for one in shown.itertuples()
+        ],
+    )
+    figure = curves(shown, "hosts", "slowdown", "protocol", title="A ring beside others that push to one server")
+    figure.axes[0].set_ylabel("iteration time / that of the ring alone")
+    place.picture("victims", figure)
+    circle = place.run(
+        "deadlock",
+        {
+            "protocol": "protocol",
+            "topology": "switches",
+            "status": "status",
+            "error": "error",
+            "iteration_time_s": "iteration_time_s",
+        },
+    )
+    circle["protocol"] = circle["protocol"].map(_transport)
+    circle["switches"] = circle["switches"].str.extract(r"(\d+)").astype(int)
+    circle["outcome"] = [
+        "deadlock" if "in a circle" in str(one.error) else f"{1e3 * one.iteration_time_s:.2f} ms"
+        for one in circle.itertuples()
+    ]
+    place.table("deadlock", circle[["protocol", "switches", "status", "outcome"]])
+    wide = circle.pivot(index="protocol", columns="switches", values="outcome").loc[circle["protocol"].unique()]
+    place.parts["deadlock"] = markdown(
+        ["protocol", *(f"{number} switches" for number in wide.columns)],
+        [[name, *row] for name, row in zip(wide.index, wide.to_numpy(), strict=True)],
+    )
+
+
+def _transport(text: str) -> str:
+    """Return the name of a protocol, and what controls congestion where that is given."""
+    if not text.startswith("{"):
+        return text
+    name, changes = next(iter(json.loads(text).items()))
+    return f"{name}, {changes['congestion_control'].replace('_', ' ')}"
