@@ -32,13 +32,13 @@ def volumes(place: Place) -> None:
     table["time_s"] = [float(one["duration_s"]) for one in found]
     place.table("all_reduce", table)
     formulas = {
-        str(one["architecture"]).removesuffix(", binomial"): one for one in volume_table([64], elements=64, element_bytes=4.0)
+        one.architecture.removesuffix(", binomial"): one for one in volume_table([64], elements=64, element_bytes=4.0)
     }
     rows = []
     for name, group in table.groupby("architecture", sort=False):
         of, first, last = formulas[str(name)], group.iloc[0], group.iloc[-1]
         ends = [[first[column], last[column]] for column in ("bytes_over_n", "steps", "busiest_over_n", "time_s")]
-        formula = [str(of["bytes_text"]).split(";")[0], str(of["steps_text"]).split(";")[0]]
+        formula = [of.bytes_text.split(";")[0], of.steps_text.split(";")[0]]
         shown = [f"{low:.3g} to {high:.4g}" for low, high in ends]
         rows.append([name, formula[0], shown[0], formula[1], *shown[1:]])
     head = ["", "bytes", "bytes/n, 4 to 64 workers", "steps", "steps, 4 to 64", "sent by the busiest/n", "time [s]"]
@@ -161,8 +161,8 @@ def rules(place: Place) -> None:
     fitting = place.run(
         "fitting", {"topology": "network", "training.architecture": "exchange", **_RULE_COLUMNS}
     )
-    networks = ["a star", "racks, 4:1 oversubscribed", "8 hosts of 8 GPUs", "8 x 8 torus of hosts"]
-    exchanges = ["ring", "groups of 8", "torus", "halving-doubling", "64 servers"]
+    networks = ["a star", "racks, 4:1 oversubscribed", "4 hosts of 8 GPUs", "8 x 4 torus of hosts"]
+    exchanges = ["ring", "hierarchical", "torus", "halving-doubling", "8 servers"]
     fitting["network"] = fitting["network"].map(dict(zip(fitting["network"].unique(), networks, strict=True)))
     fitting["exchange"] = fitting["exchange"].map(dict(zip(fitting["exchange"].unique(), exchanges, strict=True)))
     place.table("fitting", fitting)

@@ -90,10 +90,16 @@ def lossy(place: Place) -> None:
         },
     )
     table["lost_share"] = table["lost_bytes"] / (table["workers"] * table["bytes_sent_per_worker"])
-    place.table("workers", table)
     head, rows = _by_loss(table, ["protocol"])
-    last = table[(table["protocol"] == "best-effort") & (table["workers"] == table["workers"].max())]
-    rows.append(["lost, `best-effort`", "", *(percent(share, 2) for share in last["lost_share"])])
+    # Partial sums travel K - 1 hops and sums as many; a lost packet takes what all ranks before have added with it.
+    path_loss = 1 - (1 - table["link_loss"]) ** 2
+    table["elements_hit"] = 1 - (1 - path_loss) ** (2 * (table["workers"] - 1))
+    place.table("workers", table)
+    without = table[table["protocol"] == "best-effort"]
+    for workers, group in without.groupby("workers"):
+        rows.append(["`best-effort`, payload lost", workers, *(percent(share, 3) for share in group["lost_share"])])
+    for workers, group in without.groupby("workers"):
+        rows.append(["elements hit on the way", workers, *(percent(share, 2) for share in group["elements_hit"])])
     place.parts["table"] = markdown(head, rows)
     figure = panels(
         table.assign(loss=table["link_loss"].map(_loss)),

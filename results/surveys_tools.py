@@ -74,9 +74,9 @@ def _outcome(store: Store, sweep: Sweep, key: str) -> Outcome:
     return outcome
 
 
-def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def markdown(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
     """Return a table in Markdown."""
-    lines = [list(head), ["---"] * len(head), *([str(cell) for cell in row] for row in rows)]
+    lines = [[*map(str, head)], ["---"] * len(head), *([*map(str, row)] for row in rows)]
     return "\n".join("| " + " | ".join(cell.replace("|", "&#124;") for cell in line) + " |" for line in lines)
 
 
