@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench check lint results docs compile-time clean
+.PHONY: demo test bench check lint results surveys docs compile-time clean
 
 # The main job: 100 GPUs over RDMA and IPoIB (100 Gbit/s InfiniBand) and over TCP (10 Gbit/s Ethernet).
 demo: $(VENV)/.installed
@@ -26,6 +26,10 @@ check: lint test
 # The tables and pictures that README and docs show.
 results: $(VENV)/.installed
 	$(BIN)/python results/make.py
+
+# What two surveys say, simulated: results/surveys/README.md.
+surveys: $(VENV)/.installed
+	$(BIN)/python results/surveys.py
 
 # What README and docs show of the code, and what the commands on them print.
 docs: $(VENV)/.installed

@@ -18,7 +18,7 @@ import surveys_workers as workers
 from surveys_tools import FOLDER, Place
 from writing import filled
 
-__all__ = ["FINDINGS", "README", "main", "reproduce"]
+__all__ = ["FINDINGS", "README", "Place", "main", "reproduce"]
 
 README = FOLDER / "README.md"
 
@@ -45,7 +45,7 @@ FINDINGS: dict[int, tuple[str, Callable[[Place], None]]] = {
 
 
 def reproduce(number: int) -> Place:
-    """Run what a finding is made of, write its tables and pictures, and return its place with the parts of the paper."""
+    """Run a finding, write its tables and pictures, and return its place with the parts of the paper."""
     folder, run = FINDINGS[number]
     place = Place(FOLDER / folder)
     run(place)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pandas as pd
-from surveys_tools import Place, markdown, percent
+from surveys_tools import Place, markdown, percent, wide_table
 
 from simnet.experiment.plot import curves, panels
 from simnet.traffic import volume_table
@@ -72,7 +71,7 @@ def architectures(place: Place) -> None:
     )
     table["exchange"] = table["exchange"].map(_ARCHITECTURES)
     place.table("workers", table)
-    wide = table.pivot(index="exchange", columns="workers", values="efficiency").loc[list(_ARCHITECTURES.values())]
+    wide = wide_table(table, "exchange", "workers", "efficiency").loc[list(_ARCHITECTURES.values())]
     place.parts["table"] = markdown(
         ["efficiency", *(f"{workers} workers" for workers in wide.columns)],
         [[name, *(f"{value:.3f}" for value in row)] for name, row in zip(wide.index, wide.to_numpy(), strict=True)],
@@ -100,7 +99,7 @@ def compression(place: Place) -> None:
     plain = table[table["compression"] == "none"].set_index("bandwidth")["iteration_time_s"]
     table["gain"] = plain.loc[table["bandwidth"]].to_numpy() / table["iteration_time_s"]
     place.table("networks", table)
-    gains = table.pivot(index="compression", columns="bandwidth", values="gain").loc[names, plain.index]
+    gains = wide_table(table, "compression", "bandwidth", "gain").loc[names, plain.index]
     once = table.drop_duplicates("compression").set_index("compression")
     place.parts["table"] = markdown(
         ["", "sent by a worker [MB]", "compressing [ms]", *(f"gain at {one}" for one in plain.index)],
@@ -158,15 +157,13 @@ def rules(place: Place) -> None:
             for one in fewer.itertuples()
         ],
     )
-    fitting = place.run(
-        "fitting", {"topology": "network", "training.architecture": "exchange", **_RULE_COLUMNS}
-    )
+    fitting = place.run("fitting", {"topology": "network", "training.architecture": "exchange", **_RULE_COLUMNS})
     networks = ["a star", "racks, 4:1 oversubscribed", "4 hosts of 8 GPUs", "8 x 4 torus of hosts"]
     exchanges = ["ring", "hierarchical", "torus", "halving-doubling", "8 servers"]
     fitting["network"] = fitting["network"].map(dict(zip(fitting["network"].unique(), networks, strict=True)))
     fitting["exchange"] = fitting["exchange"].map(dict(zip(fitting["exchange"].unique(), exchanges, strict=True)))
     place.table("fitting", fitting)
-    wide = fitting.pivot(index="network", columns="exchange", values="efficiency").loc[networks, exchanges]
+    wide = wide_table(fitting, "network", "exchange", "efficiency").loc[networks, exchanges]
     place.parts["rule 3"] = markdown(
         ["efficiency", *exchanges],
         [[name, *(f"{value:.3f}" for value in wide.loc[name])] for name in networks],
@@ -203,7 +200,9 @@ def lstm(place: Place) -> None:
     )
     place.picture("efficiency", figure)
     ways = place.run("ways", {"throughput_samples_per_s": "throughput", "scaling_efficiency": "efficiency"})
-    ways.insert(0, "way", ["ring", "4 servers", "8 bits", "1 % of the elements", "average each 8", "8 passes an exchange"])
+    ways.insert(
+        0, "way", ["ring", "4 servers", "8 bits", "1 % of the elements", "average each 8", "8 passes an exchange"]
+    )
     place.table("ways", ways)
     place.parts["ways"] = markdown(
         ["16 workers, 10 Gbit/s", "efficiency"], [[one.way, percent(one.efficiency, 1)] for one in ways.itertuples()]

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pandas as pd
-from surveys_tools import Place, markdown, percent
+from surveys_tools import Place, markdown, wide_table
 
 import simnet
 from simnet.experiment.plot import curves, panels
@@ -129,15 +129,17 @@ def rounds(place: Place) -> None:
     most = found[found["workers"] == found["workers"].max()]
     place.parts["algorithms"] = markdown(
         ["algorithm", "iterations", "rounds", "iterations a round", "speed-up in time", "linear speed-up is proven"],
-        [[one.algorithm, one.iterations, one.rounds, one.period, f"{one.speedup:.1f}", one.linear] for one in most.itertuples()],
+        [
+            [one.algorithm, one.iterations, one.rounds, one.period, f"{one.speedup:.1f}", one.linear]
+            for one in most.itertuples()
+        ],
     )
-    examples = [(1024, 2), (8192, 16), (512, 2)]
     place.parts["iterations"] = markdown(
         ["batch", "iterations of 100 epochs of 1.28 million images"],
-        [[size, iterations_to_target(samples, size)] for size, _ in examples],
+        [[size, iterations_to_target(samples, size)] for size in (1024, 8192, 512)],
     )
     figure = curves(
-        table.assign(workers=table["workers"].astype(str) + " workers"),
+        table,
         *("period", "efficiency", "workers"),
         title="VGG-16 over 10 Gbit/s TCP, P100",
     )
@@ -148,7 +150,8 @@ def rounds(place: Place) -> None:
 def ratio(place: Place) -> None:
     """Write strong and weak scaling at 1:1, and where speed-up is super-linear."""
     strong = place.run(
-        "strong", {"training.workers": "workers", "iteration_time_s": "iteration_time_s", "compute_time_s": "compute_time_s"}
+        "strong",
+        {"training.workers": "workers", "iteration_time_s": "iteration_time_s", "compute_time_s": "compute_time_s"},
     )
     # T(1) = C + M, with C what one worker computes and M what is exchanged: both are 1 s.
     compute_s = strong["compute_time_s"] * strong["workers"]
@@ -175,7 +178,7 @@ def ratio(place: Place) -> None:
     names = ["none", "backward pass", "both passes"]
     weak["hidden_behind"] = [names[int(one.overlap) + int(one.forward_overlap)] for one in weak.itertuples()]
     place.table("weak", weak[["workers", "hidden_behind", "efficiency"]])
-    wide = weak.pivot(index="hidden_behind", columns="workers", values="efficiency").loc[names]
+    wide = wide_table(weak, "hidden_behind", "workers", "efficiency").loc[names]
     place.parts["weak"] = markdown(
         ["efficiency, hidden behind", *(f"{workers} workers" for workers in wide.columns)],
         [[name, *(f"{value:.3f}" for value in wide.loc[name])] for name in names],
@@ -193,12 +196,18 @@ def ratio(place: Place) -> None:
     caches["speedup"] = one / caches["iteration_time_s"]
     caches["efficiency"] = caches["speedup"] / caches["workers"]
     place.table("caches", caches)
-    wide = caches.pivot(index="uses", columns="workers", values="speedup").sort_index(ascending=False)
+    wide = wide_table(caches, "uses", "workers", "speedup").sort_index(ascending=False)
     place.parts["caches"] = markdown(
         ["speed-up, each datum is used", *(f"{workers} workers" for workers in wide.columns)],
         [[f"{uses} times", *(f"{value:.2f}" for value in wide.loc[uses])] for uses in wide.index],
     )
-    figure = curves(caches.assign(uses=caches["uses"].astype(str)), "workers", "efficiency", "uses", title="Caches that a share of the data fits into")
+    figure = curves(
+        caches.assign(uses=caches["uses"].astype(str)),
+        "workers",
+        "efficiency",
+        "uses",
+        title="Caches that a share of the data fits into",
+    )
     figure.axes[0].axhline(1.0, color="#888888", linewidth=0.8, zorder=0)
     figure.axes[0].set_ylabel("speed-up / workers")
     place.picture("caches", figure)
@@ -227,34 +236,45 @@ def laws(place: Place) -> None:
             found = simnet.scaling(
                 place.folder / "job.yaml", _WORKERS, scaling, {**network, "training.jitter.sigma": sigma}
             )
-            few = found[found["workers"] <= _FITTED]
-            serial = fit(few["workers"].to_numpy(float), few["speedup"].to_numpy(float))
+            workers, speedup = found["workers"].to_numpy(float), found["speedup"].to_numpy(float)
+            few = workers <= _FITTED
+            serial = fit(workers[few], speedup[few])
+            # What f the law would need at each number of workers by itself: Karp's and Flatt's, and Gustafson's.
+            amdahl_needs = found["karp_flatt_serial_fraction"]
+            gustafson_needs = (workers - speedup) / np.maximum(workers - 1, 1)
             frames.append(
-                found[["workers", "speedup", "karp_flatt_serial_fraction"]].assign(
+                found[["workers", "speedup"]].assign(
                     scaling=scaling,
                     overhead=name,
-                    law="Amdahl" if law is amdahl else "Gustafson",
                     fitted_serial_fraction=serial,
-                    predicted_speedup=law(found["workers"].to_numpy(float), serial),
+                    predicted_speedup=law(workers, serial),
+                    needed_serial_fraction=amdahl_needs if law is amdahl else gustafson_needs,
                 )
             )
     table = pd.concat(frames, ignore_index=True)
     place.table("laws", table)
-    most = table[table["workers"] == _WORKERS[-1]]
-    second = table[table["workers"] == 2]["karp_flatt_serial_fraction"]
+    second, most = (table[table["workers"] == workers] for workers in (2, _WORKERS[-1]))
     place.parts["table"] = markdown(
         [
-            *("scaling", "overhead", "law", f"fitted f, up to {_FITTED} workers", f"it says of {_WORKERS[-1]}"),
-            *("simulated", "off by", "Karp and Flatt's f of 2 workers", f"of {_WORKERS[-1]}"),
+            *("law", "overhead", f"f, fitted up to {_FITTED}", f"it says of {_WORKERS[-1]}", "simulated"),
+            *("off by", "f that 2 workers need", f"{_WORKERS[-1]}"),
         ],
         [
             [
-                *(one.scaling, one.overhead, one.law, f"{one.fitted_serial_fraction:.4f}", f"{one.predicted_speedup:.1f}"),
-                *(f"{one.speedup:.1f}", percent(one.predicted_speedup / one.speedup - 1, 1)),
-                *(f"{before:.4f}", f"{one.karp_flatt_serial_fraction:.4f}"),
+                "Amdahl, strong" if one.scaling == "strong" else "Gustafson, weak",
+                *(one.overhead, f"{one.fitted_serial_fraction:.4f}", f"{one.predicted_speedup:.1f}"),
+                *(f"{one.speedup:.1f}", f"{100 * (one.predicted_speedup / one.speedup - 1):+.0f} %"),
+                *(f"{before:.4f}", f"{one.needed_serial_fraction:.4f}"),
             ]
-            for one, before in zip(most.itertuples(), second, strict=True)
+            for one, before in zip(most.itertuples(), second["needed_serial_fraction"], strict=True)
         ],
     )
-    figure = panels(table, "workers", "karp_flatt_serial_fraction", "overhead", "scaling", title="Serial fraction that speed-up amounts to (Karp and Flatt)")
+    figure = panels(
+        table[table["workers"] > 1].assign(
+            scaling=table["scaling"].map({"strong": "Amdahl, strong", "weak": "Gustafson, weak"})
+        ),
+        *("workers", "needed_serial_fraction", "overhead", "scaling"),
+        title="Serial fraction that each law would need",
+        log_y=True,
+    )
     place.picture("serial_fraction", figure)

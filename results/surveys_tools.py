@@ -20,7 +20,7 @@ from simnet.experiment.sweep.store import Store
 from simnet.experiment.sweep.tables import table_of
 from simnet.scenario.sweep.load import Sweep, load_sweep_file
 
-__all__ = ["FOLDER", "Place", "markdown", "percent"]
+__all__ = ["FOLDER", "Place", "markdown", "percent", "wide_table"]
 
 FOLDER = Path(__file__).parent / "surveys"
 
@@ -83,3 +83,8 @@ def markdown(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
 def percent(share: float, digits: int = 0) -> str:
     """Return a share as text."""
     return f"{100.0 * share:.{digits}f} %"
+
+
+def wide_table(table: pd.DataFrame, index: str | list[str], columns: str, values: str | list[str]) -> pd.DataFrame:
+    """Return a table with a column for each value of one, in the order in which they come."""
+    return table.pivot_table(index=index, columns=columns, values=values, aggfunc="first", sort=False)

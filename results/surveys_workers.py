@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pandas as pd
-from surveys_tools import Place, markdown
+from surveys_tools import Place, markdown, wide_table
 
 from simnet.experiment.plot import bars, curves
 
@@ -27,7 +27,7 @@ def synchronisation(place: Place) -> None:
     usual = slow[(slow["times_as_slow"] == 1) & (slow["sync"] == "bsp")]["throughput"].item()
     slow["of_usual"] = slow["throughput"] / usual
     place.table("straggler", slow.drop(columns="factors"))
-    wide = slow.pivot(index="sync", columns="times_as_slow", values="of_usual").loc[slow["sync"].unique()]
+    wide = wide_table(slow, "sync", "times_as_slow", "of_usual").loc[slow["sync"].unique()]
     place.parts["straggler"] = markdown(
         ["throughput, of BSP with all alike", *(f"one {factor} times as slow" for factor in wide.columns)],
         [[name, *(f"{value:.2f}" for value in wide.loc[name])] for name in wide.index],
@@ -82,7 +82,10 @@ def heterogeneous(place: Place) -> None:
         "staleness_updates": "staleness_updates",
         "bottleneck": "bottleneck",
     }
-    for name, title in (("mixed", "Half of 16 with older GPUs, half with slow links"), ("edge", "8 sites of two workers")):
+    for name, title in (
+        ("mixed", "Half of 16 with older GPUs, half with slow links"),
+        ("edge", "8 sites of two workers"),
+    ):
         table = place.run(name, columns)
         table["exchange"] = table["exchange"].map(_EXCHANGES)
         table["sync"] = table["sync"].map(_sync)
@@ -94,7 +97,9 @@ def heterogeneous(place: Place) -> None:
                 for one in table.itertuples()
             ],
         )
-        place.picture(name, bars(table, "throughput", ["exchange", "sync"], title=title))
+        figure = bars(table, "throughput", ["exchange", "sync"], title=title)
+        figure.axes[0].set_xlabel("throughput [samples/s]")
+        place.picture(name, figure)
 
 
 _FAULTS = {
@@ -127,7 +132,7 @@ def failures(place: Place) -> None:
     table["of_usual"] = table["throughput"] / usual.loc[table["exchange"]].to_numpy()
     place.table("losses", table[["exchange", "lost", "status", "throughput", "of_usual", "lost_iterations"]])
     table["said"] = ["ends" if pd.isna(one) else f"{one:.2f}" for one in table["of_usual"]]
-    wide = table.pivot(index="exchange", columns="lost", values="said").fillna("")
+    wide = wide_table(table, "exchange", "lost", "said").fillna("")
     losses = [name for name in _FAULTS.values() if name != "nobody"]
     place.parts["table"] = markdown(
         ["throughput, of that without a loss", *losses], [[name, *wide.loc[name, losses]] for name in usual.index]
@@ -159,13 +164,13 @@ def memory(place: Place) -> None:
     cores["formula"] = (bandwidth / demand).clip(upper=cores["cores"].astype(float))
     cores["efficiency"] = cores["speedup"] / cores["cores"]
     place.table("processors", cores)
-    wide = cores.pivot(index=["processor", "intensity"], columns="cores", values="speedup")
+    wide = wide_table(cores, ["processor", "intensity"], "cores", "speedup")
     place.parts["processors"] = markdown(
         ["processor", "operations a byte", *(f"{number} cores" for number in wide.columns)],
         [[*key, *("" if pd.isna(value) else f"{value:.2f}" for value in wide.loc[key])] for key in wide.index],
     )
     few = cores[cores["intensity"] == 1]
-    figure = curves(few, "cores", "speedup", "processor", title="One operation a byte from memory")
+    figure = curves(few, "cores", "speedup", "processor", title="One operation a byte from memory", log_x=False)
     place.picture("processors", figure)
     machines = place.run(
         "machines",
