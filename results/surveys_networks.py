@@ -70,11 +70,51 @@ def inception_v3(place: Place) -> None:
         ],
     )
     place.parts["both"] = _both(wide, keys)
-    shown = table[(table["gpus_per_host"] == 4) & (table["batch"] == 32) & (table["overlap"] == "yes")]
+    stack = place.run(
+        "stack",
+        {"training.architecture": "exchange", "protocol": "protocol", "scaling_efficiency": "efficiency"},
+    )
+    stack["exchange"] = ["ring" if one == "ring" else "25 servers" for one in stack["exchange"]]
+    stack["stack"] = [json.loads(one)["ipoib"]["host_send_capacity"] for one in stack.pop("protocol")]
+    place.table("stack", stack)
+    slow = wide_table(stack, "exchange", "stack", "efficiency")
+    place.parts["stack"] = markdown(
+        ["efficiency, a stack of", *slow.columns],
+        [[name, *(f"{value:.3f}" for value in slow.loc[name])] for name in slow.index],
+    )
+    older = place.run(
+        "older",
+        {
+            "training.overlap": "overlap",
+            "workload.batch_size": "batch",
+            "protocol": "protocol",
+            "scaling_efficiency": "efficiency",
+        },
+    )
+    older["protocol"] = ["rdma" if one == "rdma" else "ipoib" for one in older["protocol"]]
+    place.table("older", older)
+    both = wide_table(older, ["overlap", "batch"], "protocol", "efficiency")
+    place.parts["older"] = markdown(
+        ["overlap", "batch", "IPoIB", "RDMA"],
+        [
+            ["yes" if overlap else "no", batch, *(f"{row[name]:.3f}" for name in _SAID)]
+            for (overlap, batch), row in both.iterrows()
+        ],
+    )
+    cases = {
+        "ring, 1 GPU a host": ("ring", 1, "yes"),
+        "ring, 4, no overlap": ("ring", 4, "no"),
+        "25 servers, 4": ("25 servers", 4, "yes"),
+    }
+    batches = table[table["batch"] == 32].assign(link=table["link"].str.removesuffix(" Gbps").astype(int))
+    shown = [
+        batches[(batches[["exchange", "gpus_per_host", "overlap"]] == list(case)).all(axis="columns")].assign(case=name)
+        for name, case in cases.items()
+    ]
     figure = panels(
-        shown.assign(link=shown["link"].str.removesuffix(" Gbps").astype(int)),
-        *("link", "efficiency", "protocol", "exchange"),
-        title="Inception-V3 on 100 V100, 4 a host, batch 32",
+        pd.concat(shown, ignore_index=True),
+        *("link", "efficiency", "protocol", "case"),
+        title="Inception-V3 on 100 V100, batch 32; lines: 53 % and 96 %",
     )
     for axes in figure.axes:
         axes.set_xlabel("link of a host [Gbit/s]")

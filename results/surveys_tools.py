@@ -41,7 +41,21 @@ class Place:
     parts: dict[str, str] = field(default_factory=dict)
 
     def run(self, name: str, columns: Mapping[str, str]) -> pd.DataFrame:
-        """Run a sweep file of the folder, and return some columns of its table under names of their own."""
+        """Run a sweep file of the folder, and return some columns of its table under names of their own.
+
+        Parameters
+        ----------
+        name : str
+            Of the file, without suffix.
+        columns : mapping of str to str
+            Their names in the table of the sweep, and what they are called here. Where ``status`` is among them points
+            may fail.
+
+        Raises
+        ------
+        RuntimeError
+            A point has failed.
+        """
         return self.run_with_tables(name, columns)[0]
 
     def run_with_tables(
@@ -51,10 +65,13 @@ class Place:
         sweep = load_sweep_file(self.folder / f"{name}.yaml")
         with tempfile.TemporaryDirectory() as folder:
             store = Store(Path(folder))
-            run_sweep(sweep, store, processes=int(os.environ.get("SURVEY_PROCESSES", "1")))
+            run_sweep(sweep, store, processes=len(os.sched_getaffinity(0)))
             found = partial(_outcome, store, sweep)
             outcomes = {key: found(key) for key in keys_of(sweep)}
         table = table_of(sweep, outcomes)
+        failed = table.loc[table["status"] == "failed", "error"]
+        if "status" not in columns and len(failed) > 0:
+            raise RuntimeError(f"{sweep.name}: {failed.iloc[0]}")
         tables = [outcomes[key].tables for key in keys_of(sweep)]
         return table[list(columns)].rename(columns=dict(columns)), tables
 

@@ -131,7 +131,9 @@ def failures(place: Place) -> None:
     usual = table[table["lost"] == "nobody"].set_index("exchange")["throughput"]
     table["of_usual"] = table["throughput"] / usual.loc[table["exchange"]].to_numpy()
     place.table("losses", table[["exchange", "lost", "status", "throughput", "of_usual", "lost_iterations"]])
-    table["said"] = ["ends" if pd.isna(one) else f"{one:.2f}" for one in table["of_usual"]]
+    table["said"] = [
+        "ends" if "does not come back" in str(one.error) else f"{one.of_usual:.2f}" for one in table.itertuples()
+    ]
     wide = wide_table(table, "exchange", "lost", "said").fillna("")
     losses = [name for name in _FAULTS.values() if name != "nobody"]
     place.parts["table"] = markdown(
