@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pandas as pd
@@ -23,6 +25,8 @@ from simnet.scenario.sweep.load import Sweep, load_sweep_file
 __all__ = ["FOLDER", "Place", "markdown", "percent", "wide_table"]
 
 FOLDER = Path(__file__).parent / "surveys"
+
+_CORES = len(os.sched_getaffinity(0))
 
 
 @dataclass
@@ -65,7 +69,7 @@ class Place:
         sweep = load_sweep_file(self.folder / f"{name}.yaml")
         with tempfile.TemporaryDirectory() as folder:
             store = Store(Path(folder))
-            run_sweep(sweep, store, processes=len(os.sched_getaffinity(0)))
+            run_sweep(sweep, store, executor=_pool(), processes=_CORES)
             found = partial(_outcome, store, sweep)
             outcomes = {key: found(key) for key in keys_of(sweep)}
         table = table_of(sweep, outcomes)
@@ -82,6 +86,12 @@ class Place:
     def picture(self, name: str, figure: Figure) -> None:
         """Write a picture."""
         save_figure(figure, self.folder / f"{name}.svg")
+
+
+@cache
+def _pool() -> ProcessPoolExecutor:
+    """Return processes that run the points of all sweeps, as many as there are cores; to start them takes seconds."""
+    return ProcessPoolExecutor(_CORES, mp_context=multiprocessing.get_context("spawn"))
 
 
 def _outcome(store: Store, sweep: Sweep, key: str) -> Outcome:
