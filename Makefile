@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench fuzz check lint results validate docs compile-time clean
+.PHONY: demo test bench fuzz check lint results surveys validate docs compile-time clean
 
 # The main job: 100 GPUs over RDMA and IPoIB (100 Gbit/s InfiniBand) and over TCP (10 Gbit/s Ethernet).
 demo: $(VENV)/.installed
@@ -35,6 +35,10 @@ results: $(VENV)/.installed
 # Predictions beside what others measured.
 validate: $(VENV)/.installed
 	$(BIN)/simnet validate -j 2
+
+# What two surveys say, simulated: results/surveys/README.md.
+surveys: $(VENV)/.installed
+	$(BIN)/python results/surveys.py
 
 # What README and docs show of the code, and what the commands on them print.
 docs: $(VENV)/.installed

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
-__all__ = ["write"]
+__all__ = ["filled", "write"]
 
 
 def write(frame: pd.DataFrame, path: Path, digits: int = 9) -> None:
@@ -24,3 +26,20 @@ def write(frame: pd.DataFrame, path: Path, digits: int = 9) -> None:
     frame.drop(columns="wall_time_s", errors="ignore").to_csv(
         path, index=False, lineterminator="\n", float_format=f"%.{digits}g"
     )
+
+
+def filled(page: str, parts: Mapping[str, str]) -> str:
+    """Return a page with the text between ``<!-- generated: NAME -->`` and ``<!-- end -->`` written anew.
+
+    Parameters
+    ----------
+    page : str
+    parts : mapping of str to str
+        By name; each has to be on the page. Others that are there stay as they are.
+    """
+    for name, text in parts.items():
+        marked = re.compile(rf"(<!-- generated: {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)
+        if not marked.search(page):
+            raise ValueError(f"the page has no part {name!r}")
+        page = marked.sub(lambda found, text=text: f"{found[1]}{text}\n{found[2]}", page)
+    return page
