@@ -50,9 +50,9 @@ def validate(
     if as_csv or as_json:
         print(frame_in_form(frame, as_csv=as_csv, as_json=as_json))
         return
-    if len(frame):
-        print(f"{_errors(frame)}\n\n{_beside_simpler(frame)}\n")
-    print(f"{len(done.table)} rows predicted, {len(done.left_out)} left out (left_out.csv says why)")
+    parts = [_errors(frame), _beside_simpler(frame)] if len(frame) else []
+    parts.append(f"{len(done.table)} rows predicted, {len(done.left_out)} left out (left_out.csv says why)")
+    print("\n\n".join(part for part in parts if part))
 
 
 def _errors(scores: pd.DataFrame) -> str:
