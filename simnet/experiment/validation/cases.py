@@ -124,13 +124,12 @@ class DataSet:
 
     Attributes
     ----------
-    name, about : str
-    document : Document
+    name : str
     folder : Path
+        What files are relative to.
     """
 
     name: str
-    document: Document
     folder: Path
     spec: _DataSetSpec
 
@@ -187,7 +186,7 @@ def load_data_set(path: Path) -> DataSet:
     problems = [*document.problems, *(_unknown_arguments(document, spec) if spec.play == "collective" else ())]
     if problems:
         raise InputError(problems)
-    return DataSet(path.stem, document, path.parent, spec)
+    return DataSet(path.stem, path.parent, spec)
 
 
 def _unknown_arguments(document: Document, spec: _DataSetSpec) -> Iterator[Problem]:
