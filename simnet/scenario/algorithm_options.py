@@ -12,6 +12,7 @@ from pydantic import Field
 from simnet.scenario.fields import Quantity, Real, Whole, Word
 from simnet.scenario.sections import Section
 from simnet.topology import CompiledTopology
+from simnet.topology.model import nodes_of_each_host
 from simnet.traffic import ALL_REDUCE, INSIDE_GROUPS, LEADER_PAIRS, SLICE_PAIRS, Schedule
 
 __all__ = [
@@ -268,10 +269,8 @@ def fitted(options: Mapping[str, Any], compiled: CompiledTopology, ranks: int) -
     """Return options in which a group that is not given is the ranks of a host, where all hosts have as many."""
     if "group" not in options or options["group"] is not None:
         return dict(options)
-    hosts = compiled.host_of_node[compiled.rank_nodes[:ranks]]
-    group = int((hosts == hosts[0]).sum())
-    whole = group > 1 and ranks % group == 0 and bool((hosts[::group] == hosts.reshape(-1, group).T).all())
-    return {**options, "group": group if whole else None}
+    group = nodes_of_each_host(compiled.host_of_node[compiled.rank_nodes[:ranks]])
+    return {**options, "group": group if group != 1 else None}
 
 
 def unusual(options: Mapping[str, Any], make: Callable[..., Schedule]) -> list[str]:

@@ -28,6 +28,7 @@ __all__ = [
     "Topology",
     "compile_topology",
     "garbage_kept",
+    "nodes_of_each_host",
     "rank_names",
 ]
 
@@ -176,6 +177,24 @@ def garbage_kept() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def nodes_of_each_host(hosts: NDArray[np.int64]) -> int | None:
+    """Return how many nodes in a row each host has; None where these are not equally many.
+
+    Parameters
+    ----------
+    hosts : ndarray of int, shape (nodes,)
+        Host of each node.
+
+    Examples
+    --------
+    >>> nodes_of_each_host(np.array([4, 4, 9, 9])), nodes_of_each_host(np.array([4, 4, 9]))
+    (2, None)
+    """
+    group = int((hosts == hosts[0]).sum())
+    whole = len(hosts) % group == 0 and bool((hosts.reshape(-1, group) == hosts[::group, np.newaxis]).all())
+    return group if whole else None
 
 
 def rank_names(nodes: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simnet.topology import CompiledTopology, Topology
+from simnet.topology.model import nodes_of_each_host
 from simnet.traffic import Schedule, hierarchical_all_reduce, ring_all_reduce
 from simnet.traffic.nccl import NcclCluster, nccl_choice
 from simnet.training.communication.arrangement import Arrangement, each_bucket
@@ -29,13 +30,11 @@ def nccl(
     Where hosts do not have equally many workers there is no tree: NCCL's is made of hosts.
     """
     cluster = nccl_cluster(topology.compiled, nodes, int(options.get("channels", 1)))
-    hosts = topology.compiled.host_of_node[nodes]
-    group = int((hosts == hosts[0]).sum())
-    alike = len(nodes) % group == 0 and bool((hosts.reshape(-1, group) == hosts[::group, np.newaxis]).all())
+    group = nodes_of_each_host(topology.compiled.host_of_node[nodes])
 
     def make(elements: int, element_bytes: float, *, divisible: bool = False) -> Schedule:
         common = (len(nodes), elements, element_bytes)
-        if alike and len(nodes) > 1 and nccl_choice(cluster, elements * element_bytes).algorithm == "tree":
+        if group is not None and len(nodes) > 1 and nccl_choice(cluster, elements * element_bytes).algorithm == "tree":
             chunks = {"chunks": _TREE_CHUNKS}
             return hierarchical_all_reduce(
                 *common, divisible=divisible, group=group, inside="chain", across="double_tree", inside_options=chunks
