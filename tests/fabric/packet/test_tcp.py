@@ -124,6 +124,24 @@ def test_flows_on_a_link_have_fair_shares_of_it(name, senders):
     assert fairness(shares) >= 0.95
 
 
+@pytest.mark.parametrize(("name", "senders"), [("tcp-reno", 16), ("tcp", 16), ("dctcp", 40)])
+def test_a_core_that_is_faster_than_its_link_changes_nothing(name, senders):
+    """With packets handed over at 4.2 times the rate of its link or without limit, each leaves at the same instant.
+
+    So none leaves before what allows it was heard; buffers overflow here, so that windows open and close.
+    """
+    over_s = []
+    for pace in (4.2 * 10 * GIGABIT, float("inf")):
+        topology = star_of(senders + 1, 50e-6, 10 * GIGABIT, buffer_bytes=262144)
+        traffic = Traffic(topology, lean(name, tail_loss_probe=False))
+        for sender in range(senders):
+            traffic.send(sender, senders, 65536, at_s=1.37e-6 * sender, pace=pace)
+        traffic.finish(1e-3)
+        assert traffic.counts.dropped.sum() > 0
+        over_s.append(traffic.over_s)
+    assert over_s[0] == over_s[1]
+
+
 def test_a_window_that_is_not_used_does_not_grow():
     """Messages of 8 packets one after the other never have the first window of 10 be what holds them back."""
     traffic = Traffic(star_of(2, 100e-6, RATE), lean("tcp-reno", slow_start_after_idle=False))

@@ -64,19 +64,33 @@ def make_ready(tables: PacketTables, row: int, time: int) -> None:
     if not may_send(tables, row):
         _note_limit(tables, row)
         return
-    if connection.allowed_at > time:
+    if connection.allowed_at > max(time, tables.clock[0].now):
         connection.is_waiting_for_pace = True
         schedule(tables, connection.allowed_at, PACE, row)
         return
-    connection.is_ready = True
-    connection.ready_since = time
-    connection.next_ready = NOWHERE
+    # A port that catches up sends what was sent before now: by then its pace may have let the next one go, too.
+    _line_up(tables, row, max(time, connection.allowed_at))
+
+
+@called
+def _line_up(tables: PacketTables, row: int, since: int) -> None:
+    """Let a connection have its turn behind all that are ready at that time."""
+    connection = tables.connections[row]
     queue = tables.queues[connection.port * CLASSES + connection.traffic_class]
-    if queue.last_ready == NOWHERE:
+    connection.is_ready = True
+    connection.ready_since = since
+    before, following = queue.last_ready, NOWHERE
+    if before != NOWHERE and tables.connections[before].ready_since > since:
+        before, following = NOWHERE, queue.first_ready
+        while tables.connections[following].ready_since <= since:
+            before, following = following, tables.connections[following].next_ready
+    connection.next_ready = following
+    if before == NOWHERE:
         queue.first_ready = row
     else:
-        tables.connections[queue.last_ready].next_ready = row
-    queue.last_ready = row
+        tables.connections[before].next_ready = row
+    if following == NOWHERE:
+        queue.last_ready = row
 
 
 @inlined
