@@ -307,6 +307,24 @@ def _fusion() -> str:
     return _table(["Gbit/s", *ways], lines)
 
 
+def _incast() -> str:
+    """Return how many timeouts of Reno rounds of incast have, at both fidelities."""
+    lines = [
+        [
+            f"{float(row['buffer_bytes']) / 1024:.0f} KiB",
+            row["senders"],
+            "yes" if row["probes_tail"] == "True" else "no",
+            row["seeds"],
+            *(f"{float(row[f'{level}_timeouts']):.3g}" for level in ("flow", "packet")),
+            *(f"{1e3 * float(row[f'{level}_time_s']):.3g}" for level in ("flow", "packet")),
+        ]
+        for row in _rows_of("fidelity.csv", "fidelity")
+        if row["kind"] == "incast" and row["protocol"] == "tcp-reno" and float(row["packet_timeouts"]) > 0
+    ]
+    heads = ("timeouts: flow", "packet", "mean [ms]: flow", "packet")
+    return _table(["buffer", "senders", "probe of the tail", "seeds", *heads], lines)
+
+
 def _milliseconds(row: dict[str, str], columns: Iterable[str]) -> list[str]:
     return [f"{1e3 * float(row[column]):.1f}" for column in columns]
 
@@ -420,6 +438,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "compression": _compression,
     "priority_latency": _priority_latency,
     "fusion": _fusion,
+    "incast": _incast,
     "models": _models,
     "rates": _rates,
     "ready times": _ready_times,
