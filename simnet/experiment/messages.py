@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ import pyarrow.parquet as pq
 
 from simnet.experiment.columns import COLUMNS
 from simnet.fabric.messages import Messages
+from simnet.writing import unfinished_while
 
 __all__ = ["MessageFile"]
 
@@ -39,7 +38,7 @@ class MessageFile:
         """Return a temporary file, which goes when nobody knows it any more, and who writes it."""
         folder = Path(tempfile.mkdtemp(prefix="simnet-messages-"))
         made = cls(folder / "messages.parquet")
-        weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)
+        unfinished_while(made, folder)
         return made, MessageWriter(made.path)
 
     def read(self) -> pd.DataFrame:

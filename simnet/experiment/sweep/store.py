@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from simnet.errors import InputError, Problem
-from simnet.experiment.files import unwritable, write_whole
 from simnet.experiment.sweep.point import Outcome
+from simnet.writing import unwritable, write_whole
 
 __all__ = ["Store", "check_store"]
 

@@ -15,10 +15,10 @@ import pandas as pd
 
 from simnet.errors import InputError, Problem
 from simnet.experiment.columns import COLUMNS, DTYPES
-from simnet.experiment.files import write_whole
 from simnet.experiment.sweep.point import Outcome, keys_of
 from simnet.experiment.sweep.store import Store
 from simnet.scenario.sweep.load import SEED, Sweep
+from simnet.writing import write_whole
 
 __all__ = ["KEYS", "load_sweep", "means_of", "merge_sweeps", "shown", "table_of", "write_sweep"]
 
