@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from simnet.errors import InputError, Problem, nearest
 from simnet.json_text import json_places
-from simnet.reading import read_text
+from simnet.reading import garbage_kept, read_text
 from simnet.topology.attributes import as_text
 from simnet.topology.checks import build_topology
 from simnet.topology.document import Document, DocumentLink, DocumentNode, Places, placed, shortened
 from simnet.topology.gml import places_in_gml, read_gml, write_gml
 from simnet.topology.graphml import places_in_graphml, read_graphml, write_graphml
-from simnet.topology.model import Topology, garbage_kept
+from simnet.topology.model import Topology
 from simnet.topology.node_link import read_node_link, write_node_link
 from simnet.writing import write_whole
 
