@@ -228,7 +228,7 @@ def test_what_is_long_is_read_the_same_by_another_reader(monkeypatch):
 
 def test_a_mistake_in_a_long_text_is_told_like_one_in_a_short_one():
     """The tab on the last line, and no earlier one; then a list that is left open."""
-    long = "".join(f"key{number}: {{a: [1, 2], b: text}}\n" for number in range(5_000))
+    long = "".join(f"key{number}: {'text' * 2_000}\n" for number in range(10))
     for wrong in ("last:\tb: c\n", "last: [1,\n"):
         with pytest.raises(InputError) as of_long:
             parse_yaml(long + wrong, "x")
@@ -236,7 +236,7 @@ def test_a_mistake_in_a_long_text_is_told_like_one_in_a_short_one():
             parse_yaml(wrong, "x")
         [told], [said] = of_long.value.problems, of_short.value.problems
         assert (told.message, told.hint, told.column) == (said.message, said.hint, said.column)
-        assert told.line == said.line + 5_000
+        assert told.line == said.line + 10
 
 
 def test_as_many_values_as_are_read_take_seconds():
