@@ -95,8 +95,9 @@ def unwritable(path: str | Path, error: OSError | RuntimeError) -> SimnetError:
     number = getattr(error, "errno", None)
     if number == errno.EEXIST:  # where a folder is to be, a file is
         return unwritable(path, NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)))
-    # pyarrow says all in one text.
-    said = getattr(error, "strerror", None) or (os.strerror(number) if number else str(error))
+    said = getattr(error, "strerror", None) or str(error)
+    if number and "errno" in said:  # as pyarrow has it in its text
+        said = os.strerror(number)
     if isinstance(error, RuntimeError) or number in _BY_CHOICE:
         return InputError(Problem(f"cannot be written: {said}", "choose another place with -o", source=str(path)))
     return OutputError(str(Problem(f"cannot be written: {said}", source=str(path))))

@@ -58,6 +58,10 @@ def _run() -> None:
     except MemoryError:
         _complain("there is not enough memory")
         sys.exit(1)
+    except UnicodeEncodeError as error:
+        # Of names of files that are no text in UTF-8.
+        _complain(f"{error.object!a} is not text, and cannot be written")
+        sys.exit(2)
     except OSError as error:
         # Whoever reads a pipe may stop when they have had enough; that needs no words.
         if not isinstance(error, BrokenPipeError):

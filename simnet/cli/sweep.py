@@ -131,6 +131,7 @@ def table(
     """Print the table of a sweep for papers and other tools."""
     from simnet.cli.frames import print_or_write
     from simnet.errors import InputError, Problem, attempt
+    from simnet.experiment.parquet import write_parquet
     from simnet.experiment.sweep import load_sweep
     from simnet.experiment.sweep.printing import chosen, in_form
     from simnet.writing import write_whole
@@ -147,7 +148,7 @@ def table(
     if form == "parquet":
         assert output is not None
         with write_whole(output) as file:
-            wanted.to_parquet(file, index=False)
+            write_parquet(wanted, file)
         return
     print_or_write(in_form(wanted, form), output)
 

@@ -19,6 +19,7 @@ import pandas as pd
 from simnet.errors import InputError, Problem
 from simnet.experiment.columns import COLUMNS, DTYPES
 from simnet.experiment.messages import MessageFile
+from simnet.experiment.parquet import read_parquet, write_parquet
 from simnet.units import format_duration
 from simnet.writing import umask, unfinished, unwritable
 
@@ -167,11 +168,11 @@ class Result:
 
         self.summary.to_csv(folder / "summary.csv", index=False, lineterminator="\n", na_rep="nan")
         for table in _DETAILS:
-            getattr(self, table).to_parquet(folder / f"{table}.parquet", index=False)
+            write_parquet(getattr(self, table), folder / f"{table}.parquet")
         for name in OPTIONAL_TABLES:
             table = getattr(self, name)
             if table is not None:
-                table.to_parquet(folder / f"{name}.parquet", index=False)
+                write_parquet(table, folder / f"{name}.parquet")
         if self.message_file is not None:
             shutil.copyfile(self.message_file.path, folder / _MESSAGES)
         (folder / "scenario.yaml").write_text(write_yaml(self.scenario), encoding="utf-8")
@@ -233,12 +234,10 @@ def load_result(folder: str | Path) -> Result:
         # As text first: so numbers keep every digit, and a scenario may be called NA.
         text = pd.read_csv(folder / "summary.csv", dtype="str", keep_default_na=False)
         summary = text.astype({column.name: DTYPES[column.dtype] for column in COLUMNS["summary"]})
-        details: Mapping[str, pd.DataFrame] = {
-            table: pd.read_parquet(folder / f"{table}.parquet") for table in _DETAILS
-        }
+        details: Mapping[str, pd.DataFrame] = {table: read_parquet(folder / f"{table}.parquet") for table in _DETAILS}
         files = {name: folder / f"{name}.parquet" for name in OPTIONAL_TABLES}
         optional: dict[str, Any] = {
-            name: pd.read_parquet(file) if file.is_file() else None for name, file in files.items()
+            name: read_parquet(file) if file.is_file() else None for name, file in files.items()
         }
         about = dict(json.loads((folder / "run.json").read_text(encoding="utf-8")))
         scenario = read_yaml(folder / "scenario.yaml").data

@@ -180,7 +180,7 @@ def test_where_writing_fails_half_way_the_earlier_result_stays(result, tmp_path,
         if written:
             raise error
         written.append(path)
-        path.write_bytes(b"half")
+        path.write(b"half")
 
     with monkeypatch.context() as patch:
         patch.setattr(pd.DataFrame, "to_parquet", fail)

@@ -25,6 +25,8 @@ import llvmlite
 import numba
 from numba.core.compiler import Compiler
 
+from simnet.errors import OutputError
+
 __all__ = ["cache_folder", "called", "compile_once", "inlined", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -183,11 +185,16 @@ def compile_once(
     -------
     float
         Seconds spent compiling; 0.0 where nothing was to be done.
+
+    Raises
+    ------
+    OutputError
+        They cannot be kept.
     """
     folder = cache_folder(sources)
     if _config.DISABLE_JIT or (folder / _READY).exists():
         return 0.0
-    with _locked(folder / "lock"):
+    with _keeping(folder), _locked(folder / "lock"):
         if (folder / _READY).exists():
             return 0.0
         say("compiling the simulation kernels (once; kept for later runs) ...")
@@ -203,6 +210,16 @@ def compile_once(
             warm_up()
         (folder / _READY).touch()
         return time.perf_counter() - start
+
+
+@contextmanager
+def _keeping(folder: Path) -> Iterator[None]:
+    """Tell of a folder in which nothing can be kept."""
+    try:
+        yield
+    except OSError as error:
+        said = f"compiled kernels cannot be kept: {error.strerror or error}; SIMNET_CACHE_DIR names another folder"
+        raise OutputError(f"{folder}: {said}") from None
 
 
 @contextmanager
