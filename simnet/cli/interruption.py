@@ -58,7 +58,9 @@ class Interruption:
     @contextmanager
     def heard(self) -> Iterator[None]:
         """Listen to Ctrl-C."""
-        if threading.current_thread() is not threading.main_thread():
+        # What is begun in the background has Ctrl-C ignored, which is left so.
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             yield
             return
         self.shown = None
@@ -69,7 +71,9 @@ class Interruption:
                 yield
         finally:
             self._over.set()
-            signal.signal(signal.SIGINT, before)
+            # Once it was pressed the process ends, and nobody is to press it again.
+            if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+                signal.signal(signal.SIGINT, before)
 
     def say(self) -> None:
         """Print the line, once."""

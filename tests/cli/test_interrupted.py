@@ -169,3 +169,21 @@ def test_what_is_left_is_by_what_is_done():
     assert Progress("points", whole=10, done=1, elapsed_s=3.0, found=2, failed=1).left_s == pytest.approx(9.0)
     assert Progress("points", whole=10, done=0, elapsed_s=3.0, found=2).left_s is None
     assert Progress("compiling", whole=0, done=0, elapsed_s=3.0).left_s is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="shells of Unix have what is in the background ignore Ctrl-C")
+def test_what_is_in_the_background_goes_on(environment, here):
+    """What is begun with Ctrl-C ignored, as shells do with `&`, does not hear of it."""
+    interrupted = (
+        "import os, signal\n"
+        "from simnet.cli import main\n"
+        "run = main._run\n"
+        "main._run = lambda: (os.kill(os.getpid(), signal.SIGINT), run())\n"
+        "main.main()\n"
+    )
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    words = [sys.executable, "-c", ignoring, sys.executable, "-c", interrupted, "--version"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout.startswith("simnet "), done.stderr) == (0, True, "")
