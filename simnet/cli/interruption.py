@@ -21,7 +21,7 @@ __all__ = ["INTERRUPTED", "NOTHING", "Interruption", "Shown", "interruption"]
 INTERRUPTED = 130
 """Exit status."""
 
-_PATIENCE_S = 0.7
+_PATIENCE_S = 0.5
 """For how long the process may go on, so that it is over within a second even where a machine is busy."""
 
 NOTHING = "nothing is written"
@@ -75,6 +75,12 @@ class Interruption:
             if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
                 signal.signal(signal.SIGINT, before)
 
+    def end(self) -> None:
+        """Say it, and end the process at once where somebody has pressed Ctrl-C: taking it apart may take seconds."""
+        self.say()
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            self._leave()
+
     def say(self) -> None:
         """Print the line, once."""
         if not self._once.acquire(blocking=False):
@@ -116,6 +122,9 @@ class Interruption:
             self.say()
         with suppress(BaseException):
             self.discard()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(BaseException):
+                stream.flush()
         os._exit(INTERRUPTED)
 
 

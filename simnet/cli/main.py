@@ -21,10 +21,7 @@ def main() -> None:
         try:
             _run()
         except KeyboardInterrupt:
-            interruption.say()
-            # Where it came inside of a text that Python ran, as it does for namedtuple, Python would end itself by the
-            # signal, unless it runs another one.
-            eval("0")
+            interruption.end()
             sys.exit(INTERRUPTED)
 
 
