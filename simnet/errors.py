@@ -4,6 +4,7 @@
 
     SimnetError
     ├── InputError          the input is wrong; carries every problem at once; exit status 2
+    ├── OutputError         what came of it cannot be written, for lack of room for example; exit status 1
     └── SimulationError     the input is right, the run cannot give a number; exit status 1
         ├── DeadlockError   a schedule whose firings wait for each other in a circle
         ├── StalledError    nothing can move any more, and somebody still waits
@@ -22,6 +23,7 @@ __all__ = [
     "InputError",
     "InvariantError",
     "KeyPath",
+    "OutputError",
     "Problem",
     "SimnetError",
     "SimulationError",
@@ -106,6 +108,10 @@ class InputError(SimnetError):
         shown = [str(problem) for problem in self.problems[:_MOST_SHOWN]]
         rest = len(self.problems) - len(shown)
         return "\n".join([*shown, f"and {rest} more"] if rest else shown)
+
+
+class OutputError(SimnetError):
+    """The machine does not take what is to be written."""
 
 
 class SimulationError(SimnetError):

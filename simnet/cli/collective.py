@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from simnet.cli.progress import shown
 from simnet.experiment.telling import tell
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def collective(
     )
     if problems or settings is None:
         raise InputError(problems)
-    frame = run_collective(settings, say=tell)
+    with shown() as show:
+        frame = run_collective(settings, tell, show)
     if not (as_csv or as_json):
         print(_heading(settings))
     # Times to the nanosecond, bandwidths to the megabyte per second.

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from simnet.cli.progress import shown
 from simnet.experiment.telling import tell, tell_nobody
 
 __all__ = ["compare", "explain"]
@@ -49,7 +50,10 @@ def explain(
     loaded = attempt(problems, lambda: load_scenario(scenario, changes))
     if problems or loaded is None:
         raise InputError(problems)
-    found = explain_one(loaded, say=tell_nobody if quiet else tell, job=job, sensitivity=sensitivity and not as_csv)
+    with shown(quiet=quiet) as show:
+        found = explain_one(
+            loaded, say=tell_nobody if quiet else tell, job=job, sensitivity=sensitivity and not as_csv, show=show
+        )
     _give(
         frame_in_form(found.parts, as_csv=True, as_json=False)
         if as_csv
@@ -80,7 +84,8 @@ def compare(
     problems = form_problems(as_csv=as_csv, as_json=as_json)
     if problems:
         raise InputError(problems)
-    found = compare_both(a, b, explain=explained, say=tell_nobody if quiet else tell)
+    with shown(quiet=quiet) as show:
+        found = compare_both(a, b, explain=explained, say=tell_nobody if quiet else tell, show=show)
     _give(
         frame_in_form(found.results, as_csv=True, as_json=False)
         if as_csv

@@ -53,7 +53,7 @@ def print_or_write(text: str, output: Path | None) -> None:
     if output is None:
         print(text)
         return
-    from simnet.experiment.files import write_whole
+    from simnet.writing import write_whole
 
     with write_whole(output) as file:
         file.write_text(text + "\n", encoding="utf-8")

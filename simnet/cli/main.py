@@ -7,9 +7,9 @@ import os
 import sys
 from contextlib import suppress
 
-__all__ = ["main"]
+from simnet.cli.interruption import INTERRUPTED, interruption
 
-_INTERRUPTED = 130
+__all__ = ["main"]
 
 
 def main() -> None:
@@ -17,11 +17,12 @@ def main() -> None:
 
     Exit status: 2 for bad input; 1 where a run cannot give a number or output cannot be written; 130 when interrupted.
     """
-    try:
-        _run()
-    except KeyboardInterrupt:
-        _complain("interrupted")
-        sys.exit(_INTERRUPTED)
+    with interruption.heard():
+        try:
+            _run()
+        except KeyboardInterrupt:
+            interruption.end()
+            sys.exit(INTERRUPTED)
 
 
 def _run() -> None:
@@ -31,8 +32,10 @@ def _run() -> None:
             stream.reconfigure(errors="backslashreplace")
     # Loading all this takes a while, in which somebody may press Ctrl-C.
     from simnet.cli.app import app
-    from simnet.errors import InputError, SimulationError
+    from simnet.errors import InputError, OutputError, SimulationError
+    from simnet.writing import discard_unfinished
 
+    interruption.discard = discard_unfinished
     try:
         try:
             app()
@@ -40,15 +43,22 @@ def _run() -> None:
             sys.stdout.flush()
     except SystemExit as left:
         # typer keeps an interrupt to itself.
-        if left.code == _INTERRUPTED:
+        if left.code == INTERRUPTED:
             raise KeyboardInterrupt from None
         raise
     except InputError as error:
         _complain(str(error), len(error.problems))
         sys.exit(2)
-    except SimulationError as error:
+    except (SimulationError, OutputError) as error:
         _complain(str(error))
         sys.exit(1)
+    except MemoryError:
+        _complain("there is not enough memory")
+        sys.exit(1)
+    except UnicodeEncodeError as error:
+        # Of names of files that are no text in UTF-8.
+        _complain(f"{error.object!a} is not text, and cannot be written")
+        sys.exit(2)
     except OSError as error:
         # Whoever reads a pipe may stop when they have had enough; that needs no words.
         if not isinstance(error, BrokenPipeError):

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from simnet.cli.progress import shown
 from simnet.experiment.plot_kinds import PLOT_KINDS
 from simnet.experiment.telling import tell
 
@@ -29,7 +30,6 @@ def plot(
 ) -> None:
     """Draw a picture of a sweep."""
     from simnet.errors import InputError, Problem
-    from simnet.experiment.files import write_whole
     from simnet.experiment.plot import save_figure
     from simnet.experiment.plot.of_sweep import plot as draw
 
@@ -38,8 +38,7 @@ def plot(
         hint = f"a file that ends with {', '.join(_SUFFIXES)} is wanted"
         raise InputError(Problem(f"--output is {str(target)!r}", hint))
     figure = draw(folder, kind, x=x, y=y, by=by)
-    with write_whole(target) as made:
-        save_figure(figure, made, form=target.suffix[1:].lower())
+    save_figure(figure, target)
     tell(f"wrote {target}")
 
 
@@ -62,4 +61,6 @@ def report(
 
     if point is not None and without_point:
         raise InputError(Problem("--point and --no-point exclude each other", "one of them is wanted"))
-    tell(f"wrote {write(folder, output, point=point, with_point=not without_point)}")
+    with shown() as show:
+        written = write(folder, output, point=point, with_point=not without_point, show=show)
+    tell(f"wrote {written}")

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from simnet.cli.interruption import NOTHING
+from simnet.cli.progress import shown
 from simnet.experiment.telling import tell, tell_nobody
 
 if TYPE_CHECKING:
@@ -65,9 +67,11 @@ def run(
         problems += _timeline_problems(timeline, len(scenarios))
     if problems:
         raise InputError(dict.fromkeys(problems))
-    results = []
+    results: list[Result] = []
     for scenario, folder in zip(loaded, folders, strict=True):
-        result = run_one(scenario, say=say, timeline=timeline is not None)
+        kept = f"{', '.join(map(str, folders[: len(results)]))} kept" if results else NOTHING
+        with shown(kept, quiet=quiet) as show:
+            result = run_one(scenario, say=say, timeline=timeline is not None, show=show)
         for warning in result.warnings:
             say(f"warning: {scenario.name}: {warning}")
         result.save(folder)

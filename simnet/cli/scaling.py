@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from simnet.cli.progress import shown
+from simnet.experiment.telling import tell
+
 if TYPE_CHECKING:
     from simnet.experiment.scaling import Scaling
 
@@ -49,7 +52,8 @@ def scaling(
     if problems or counts is None:
         raise InputError(problems)
     values = {".".join(change.path): change.document.data for change in changes if change is not None}
-    frame = run_scaling(scenario, counts, cast("Scaling", kind), values)
+    with shown() as show:
+        frame = run_scaling(scenario, counts, cast("Scaling", kind), values, tell, show)
     if plot is not None:
         save_figure(scaling_curves(frame), plot)
     print(frame_in_form(frame, as_csv=as_csv, as_json=as_json))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -12,19 +10,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from simnet.cli.interruption import interruption
+from simnet.cli.progress import shown
 from simnet.experiment.telling import tell, tell_nobody
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from simnet.experiment.sweep import Progress
     from simnet.experiment.sweep.store import Store
     from simnet.scenario.sweep.load import Sweep
 
 __all__ = ["merge", "sweep", "table"]
 
 _FORMATS = ("csv", "markdown", "latex", "json", "parquet")
-_TELL_EVERY_S = 5.0
+_GO_ON = "the same command goes on from there"
 _MOST_SHOWN = 50
 
 _Output = Annotated[
@@ -52,7 +51,7 @@ def sweep(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run a scenario at many points; a rerun goes on where it was stopped."""
-    from simnet.errors import InputError, Problem, attempt
+    from simnet.errors import InputError, OutputError, Problem, attempt
     from simnet.experiment.sweep import run_sweep
     from simnet.experiment.sweep.store import Store, check_store
     from simnet.experiment.sweep.tables import write_sweep
@@ -74,8 +73,8 @@ def sweep(
         _list_points(loaded, store, part, processes)
         return
     say = tell_nobody if quiet else tell
-    try:
-        with _executor(dask) as executor, _shown_progress(quiet) as show, _told_to_go_on():
+    with shown(f"{folder} has them, and {_GO_ON}", quiet=quiet) as show, _executor(dask) as executor:
+        try:
             end = run_sweep(
                 loaded,
                 store,
@@ -83,15 +82,18 @@ def sweep(
                 processes=processes,
                 shard=part,
                 retry_failed=retry_failed,
-                tell=show,
+                show=show,
                 say=say,
             )
-    except KeyboardInterrupt:
-        write_sweep(loaded, store)
-        tell(f"stopped: what is finished is in {folder}; the same command goes on from there")
-        raise
+        except KeyboardInterrupt:
+            interruption.say()
+            write_sweep(loaded, store)
+            raise
+        except (InputError, OutputError):
+            tell(f"stopped: what is finished is kept, and {_GO_ON}")
+            raise
     frame = write_sweep(loaded, store)
-    say(f"{end.points} points: {end.found} were there, {end.done} done, {end.failed} failed; wrote {folder}")
+    say(f"{end.whole} points: {end.found} were there, {end.done} done, {end.failed} failed; wrote {folder}")
     failures = frame.loc[frame["status"] == "failed", "error"]
     if len(failures):
         say(f"{len(failures)} of the points have failed, the first with:\n{failures.iloc[0]}")
@@ -129,9 +131,10 @@ def table(
     """Print the table of a sweep for papers and other tools."""
     from simnet.cli.frames import print_or_write
     from simnet.errors import InputError, Problem, attempt
-    from simnet.experiment.files import write_whole
+    from simnet.experiment.parquet import write_parquet
     from simnet.experiment.sweep import load_sweep
     from simnet.experiment.sweep.printing import chosen, in_form
+    from simnet.writing import write_whole
 
     problems: list[Problem] = []
     if form not in _FORMATS:
@@ -145,7 +148,7 @@ def table(
     if form == "parquet":
         assert output is not None
         with write_whole(output) as file:
-            wanted.to_parquet(file, index=False)
+            write_parquet(wanted, file)
         return
     print_or_write(in_form(wanted, form), output)
 
@@ -172,20 +175,9 @@ def _list_points(sweep: Sweep, store: Store, shard: tuple[int, int], processes: 
     if len(frame) > _MOST_SHOWN:
         print(f"... and {len(frame) - _MOST_SHOWN} more")
     left = int((frame["status"] == "to run").sum())
-    seconds = estimate_s(sweep, outcomes, shard) / processes
+    with shown() as show:
+        seconds = estimate_s(sweep, outcomes, shard, tell, show) / processes
     print(f"{len(frame)} points, {left} to run: about {format_duration(float(f'{seconds:.2g}'))}")
-
-
-@contextmanager
-def _told_to_go_on() -> Iterator[None]:
-    """Tell how to go on where the folder can no longer be written."""
-    from simnet.errors import InputError
-
-    try:
-        yield
-    except InputError:
-        tell("stopped: what is finished is kept; the same command goes on from there")
-        raise
 
 
 @contextmanager
@@ -207,51 +199,3 @@ def _executor(address: str | None) -> Iterator[Executor | None]:
         raise InputError(Problem(f"no Dask scheduler answers at {address!r}: {error}", source="--dask")) from None
     with client:
         yield client.get_executor()
-
-
-@contextmanager
-def _shown_progress(quiet: bool) -> Iterator[Callable[[Progress], None]]:
-    """Yield what shows progress on standard error: a bar on a terminal, a line from time to time elsewhere."""
-    if quiet:
-        yield tell_nobody
-        return
-    if not sys.stderr.isatty():
-        last_s = time.perf_counter()
-
-        def line(progress: Progress) -> None:
-            nonlocal last_s
-            if time.perf_counter() - last_s >= _TELL_EVERY_S and progress.left:
-                last_s = time.perf_counter()
-                tell(_words(progress))
-
-        yield line
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (
-        TextColumn("points"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[failed]} failed"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=Console(stderr=True)) as bar:
-        shown = bar.add_task("", total=None, failed=0)
-
-        def advance(progress: Progress) -> None:
-            finished = progress.found + progress.done + progress.failed
-            bar.update(shown, total=progress.points, completed=finished, failed=progress.failed)
-
-        yield advance
-
-
-def _words(progress: Progress) -> str:
-    from simnet.units import format_duration
-
-    finished = progress.found + progress.done + progress.failed
-    said = f"{finished} of {progress.points} points, {progress.failed} failed"
-    left_s = progress.left_s
-    return f"{said}, about {format_duration(float(f'{left_s:.2g}'))} left" if left_s else said

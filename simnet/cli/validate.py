@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from simnet.cli.progress import shown
+from simnet.experiment.telling import tell
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -34,7 +37,6 @@ def validate(
     """Predict what others measured, and say how far off it is, by data set; beside it two simpler predictions."""
     from simnet.cli.frames import form_problems, frame_in_form
     from simnet.errors import InputError, Problem, nearest
-    from simnet.experiment.telling import tell
     from simnet.experiment.validation import save_validation
     from simnet.experiment.validation import validate as run_validation
 
@@ -43,7 +45,8 @@ def validate(
         problems.append(Problem(f"--use is {use!r}", nearest(use, ("calibration", "validation"))))
     if problems:
         raise InputError(problems)
-    done = run_validation(folder, data_sets or (), (use,) if use else (), jobs=jobs, say=tell)
+    with shown() as show:
+        done = run_validation(folder, data_sets or (), (use,) if use else (), jobs=jobs, say=tell, show=show)
     for path in save_validation(done, output):
         tell(f"wrote {path}")
     frame = done.scores

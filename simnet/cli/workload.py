@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from simnet.experiment.telling import tell
 
 __all__ = ["app"]
 
@@ -29,15 +30,10 @@ def from_profile(
     ] = None,
 ) -> None:
     """Make a trace, to be replayed as recorded, from a profile."""
-    from simnet.errors import InputError, Problem
     from simnet.workload import from_profile as read_profile
     from simnet.workload import write_trace
 
     rows = read_profile(file, rank=rank)
     target = output or Path(file.name.removesuffix(".gz").removesuffix(".json") + ".csv")
-    try:
-        write_trace(target, rows)
-    except OSError as error:
-        message = f"cannot write the trace: {error.strerror or error}"
-        raise InputError(Problem(message, "choose another with -o", source=str(target))) from None
-    print(f"wrote {target}", file=sys.stderr)
+    write_trace(target, rows)
+    tell(f"wrote {target}")

@@ -26,6 +26,10 @@ class Recorder:
         self._rows[kind] = [row for row in rows if not is_void(row)]
         return [row for row in rows if is_void(row)]
 
+    def count(self, kind: type[NamedTuple]) -> int:
+        """Return how many rows of one kind there are."""
+        return len(self._rows.get(kind, ()))
+
     def rows(self, kind: type[Row]) -> list[Row]:
         """Return all rows of one kind, in the order in which they came."""
         return list(self._rows.get(kind, []))  # type: ignore[arg-type]

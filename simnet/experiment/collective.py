@@ -17,12 +17,12 @@ import pandas as pd
 import simpy
 
 from simnet.errors import InvariantError
+from simnet.experiment.simulation import compile_all
 from simnet.experiment.tables import ordered
-from simnet.experiment.telling import tell
+from simnet.experiment.telling import Show, counting, tell, tell_nobody, watched
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.network import Network
 from simnet.fabric.placement import Placement, place
-from simnet.fabric.warm_up import compile_kernels
 from simnet.protocols import mismatch
 from simnet.scenario import CollectiveSettings
 from simnet.traffic import BUS_FACTOR, COLLECTIVES, check_deadlock
@@ -36,7 +36,9 @@ _MOST_LEFT_BEHIND = 100_000
 their tables stay until Python looks for garbage, which large arrays do not make it do."""
 
 
-def run_collective(settings: CollectiveSettings, say: Callable[[str], None] | None = None) -> pd.DataFrame:
+def run_collective(
+    settings: CollectiveSettings, say: Callable[[str], None] | None = None, show: Show = tell_nobody
+) -> pd.DataFrame:
     """Play a collective alone on a cluster, once for each size.
 
     All ranks start at once. Where connections have to be opened first, and stay open, the collective is played once
@@ -48,6 +50,8 @@ def run_collective(settings: CollectiveSettings, say: Callable[[str], None] | No
         See `simnet.scenario.load_collective`.
     say : callable, optional
         Told in a line what takes long, and what is odd; standard error by default.
+    show : callable
+        Shown how many sizes are over.
 
     Returns
     -------
@@ -69,7 +73,7 @@ def run_collective(settings: CollectiveSettings, say: Callable[[str], None] | No
     '132.000'
     """
     say = say or tell
-    compile_kernels(say)
+    compile_all(say, show)
     protocol = settings.protocol
     if protocol.connection == "persistent":
         # Of connections that stay open the windows are open as well, after some time.
@@ -90,34 +94,35 @@ def run_collective(settings: CollectiveSettings, say: Callable[[str], None] | No
         check_deadlock(schedule)
         return place(schedule, settings.nodes, network)
 
-    rows = []
+    rows: list[dict[str, float]] = []
     opening: Placement | None = None
     left_behind = 0
-    for wanted_bytes in settings.sizes_bytes:
-        elements = int(wanted_bytes // element_bytes)
-        placement = place_elements(elements)
-        if opening is None and placement.setup_s.any():
-            opening = place_elements(0)
-        time_s, bound_s = (settings.launch_s + seconds for seconds in _measure(network, placement, opening))
-        left_behind += len(placement.operations)
-        if left_behind > _MOST_LEFT_BEHIND:
-            gc.collect()
-            left_behind = 0
-        size_bytes = elements * element_bytes
-        bandwidth = size_bytes / time_s / GIGA if time_s > 0 else math.nan
-        rows.append(
-            {
-                "size_bytes": size_bytes,
-                "time_us": time_s / MICROSECOND,
-                "algbw_GBps": bandwidth,
-                "busbw_GBps": bandwidth * factor,
-                "bound_time_us": bound_s / MICROSECOND,
-                "steps": steps,
-                "transfers": placement.schedule.messages(),
-                "bytes_sent": placement.payload_bytes_sent.sum(),
-                "bytes_sent_by_busiest": placement.payload_bytes_sent.max(),
-            }
-        )
+    with watched(show, counting("sizes", len(settings.sizes_bytes), lambda: len(rows))):
+        for wanted_bytes in settings.sizes_bytes:
+            elements = int(wanted_bytes // element_bytes)
+            placement = place_elements(elements)
+            if opening is None and placement.setup_s.any():
+                opening = place_elements(0)
+            time_s, bound_s = (settings.launch_s + seconds for seconds in _measure(network, placement, opening))
+            left_behind += len(placement.operations)
+            if left_behind > _MOST_LEFT_BEHIND:
+                gc.collect()
+                left_behind = 0
+            size_bytes = elements * element_bytes
+            bandwidth = size_bytes / time_s / GIGA if time_s > 0 else math.nan
+            rows.append(
+                {
+                    "size_bytes": size_bytes,
+                    "time_us": time_s / MICROSECOND,
+                    "algbw_GBps": bandwidth,
+                    "busbw_GBps": bandwidth * factor,
+                    "bound_time_us": bound_s / MICROSECOND,
+                    "steps": steps,
+                    "transfers": placement.schedule.messages(),
+                    "bytes_sent": placement.payload_bytes_sent.sum(),
+                    "bytes_sent_by_busiest": placement.payload_bytes_sent.max(),
+                }
+            )
     return ordered("collective_sizes", pd.DataFrame(rows))
 
 

@@ -18,7 +18,7 @@ from simnet.experiment.result import Result, load_result
 from simnet.experiment.run import result_of, run
 from simnet.experiment.simulation import compile_for, simulate
 from simnet.experiment.tables import ordered
-from simnet.experiment.telling import tell
+from simnet.experiment.telling import Show, tell, tell_nobody
 from simnet.scenario import Scenario, load_scenario
 
 __all__ = ["Comparison", "compare"]
@@ -95,7 +95,14 @@ class Comparison:
         return "\n".join(lines)
 
 
-def compare(a: _Side, b: _Side, *, explain: bool | None = None, say: Callable[[str], None] | None = None) -> Comparison:
+def compare(
+    a: _Side,
+    b: _Side,
+    *,
+    explain: bool | None = None,
+    say: Callable[[str], None] | None = None,
+    show: Show = tell_nobody,
+) -> Comparison:
     """Compare two scenarios, which are run, or results.
 
     Parameters
@@ -107,6 +114,8 @@ def compare(a: _Side, b: _Side, *, explain: bool | None = None, say: Callable[[s
         are scenarios.
     say : callable, optional
         Told in a line what takes long; standard error by default.
+    show : callable
+        Shown how many iterations of each are over.
 
     Raises
     ------
@@ -118,7 +127,7 @@ def compare(a: _Side, b: _Side, *, explain: bool | None = None, say: Callable[[s
     say = say or tell
     sides = [_opened(side) for side in (a, b)]
     wanted = explain if explain is not None else all(isinstance(side, Scenario) for side in sides)
-    found = [_looked_at(side, say, explain=wanted) for side in sides]
+    found = [_looked_at(side, say, show, explain=wanted) for side in sides]
     (one, first), (other, second) = found
     names = str(one.summary["scenario"].iloc[0]), str(other.summary["scenario"].iloc[0])
     parts = _parts(first, second) if first is not None and second is not None else None
@@ -134,14 +143,14 @@ def _opened(side: _Side) -> Scenario | Result:
 
 
 def _looked_at(
-    side: Scenario | Result, say: Callable[[str], None], *, explain: bool
+    side: Scenario | Result, say: Callable[[str], None], show: Show, *, explain: bool
 ) -> tuple[Result, Explanation | None]:
     """Return the result of one side, and where its time goes if that is wanted."""
     if not explain:
-        return (side if isinstance(side, Result) else run(side, say=say)), None
+        return (side if isinstance(side, Result) else run(side, say=say, show=show)), None
     scenario = load_scenario(side.scenario) if isinstance(side, Result) else side
-    compile_for(scenario, say)
-    simulation = simulate(replace(scenario, run=replace(scenario.run, records_plays=True)))
+    compile_for(scenario, say, show)
+    simulation = simulate(replace(scenario, run=replace(scenario.run, records_plays=True)), show)
     result = side if isinstance(side, Result) else result_of(simulation)
     return result, parts_of_run(simulation)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from simnet.experiment.columns import COLUMNS
+from simnet.experiment.parquet import read_parquet
 from simnet.fabric.messages import Messages
+from simnet.writing import unfinished_while, unwritable
 
 __all__ = ["MessageFile"]
 
@@ -39,12 +39,12 @@ class MessageFile:
         """Return a temporary file, which goes when nobody knows it any more, and who writes it."""
         folder = Path(tempfile.mkdtemp(prefix="simnet-messages-"))
         made = cls(folder / "messages.parquet")
-        weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)
+        unfinished_while(made, folder)
         return made, MessageWriter(made.path)
 
     def read(self) -> pd.DataFrame:
         """Return all of it."""
-        return pd.read_parquet(self.path)
+        return read_parquet(self.path)
 
 
 class MessageWriter:
@@ -56,16 +56,29 @@ class MessageWriter:
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._file = pq.ParquetWriter(path, _SCHEMA)
 
     def write(self, messages: Messages) -> None:
-        """Write one batch."""
+        """Write one batch.
+
+        Raises
+        ------
+        OutputError
+            There is no more room where the system has temporary files.
+        """
         # Plays are called after their job; those of nobody's, as background traffic is, have no colon.
         jobs = [name.partition(": ")[0] if ": " in name else "" for name in messages.play.tolist()]
         columns = {**vars(messages), "collective": messages.play, "job": np.array(jobs, dtype=object)}
         arrays = [pa.array(columns[field.name]).cast(field.type) for field in _SCHEMA]
-        self._file.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
+        try:
+            self._file.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
+        except OSError as error:
+            raise unwritable(self._path, error) from None
 
     def close(self) -> None:
         """Write the end of the file."""
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError as error:
+            raise unwritable(self._path, error) from None

@@ -19,7 +19,9 @@ import pandas as pd
 from simnet.errors import InputError, Problem
 from simnet.experiment.columns import COLUMNS, DTYPES
 from simnet.experiment.messages import MessageFile
+from simnet.experiment.parquet import read_parquet, write_parquet
 from simnet.units import format_duration
+from simnet.writing import umask, unfinished, unwritable
 
 if TYPE_CHECKING:
     from simnet.experiment.plot.of_result import ResultPlots
@@ -32,6 +34,7 @@ OPTIONAL_TABLES = ("queues", "connections", "faults", "staleness", "spans", "loa
 """Tables that not every run has."""
 
 _MOST_TRIES = 100
+_LONGEST_PREFIX = 40  # characters, of what has a few more behind it
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,24 +134,22 @@ class Result:
         Raises
         ------
         InputError
-            The folder holds something else, or cannot be written.
+            The folder holds something else, or there can be none.
+        OutputError
+            The machine cannot take it.
         """
         check_folder(folder)
         folder = Path(folder)
         place = folder.resolve()
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            made = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+            prefix = f".{place.name[:_LONGEST_PREFIX]}."
+            with unfinished(Path(tempfile.mkdtemp(prefix=prefix, dir=place.parent))) as made:
+                self._write(made)
+                made.chmod(0o777 & ~umask())
+                _replace(made, place)
         except OSError as error:
-            raise _unwritable(folder, error) from None
-        try:
-            self._write(made)
-            made.chmod(0o777 & ~_umask())
-            _replace(made, place)
-        except OSError as error:
-            raise _unwritable(folder, error) from None
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
+            raise unwritable(folder, error) from None
         return folder
 
     def as_json(self) -> str:
@@ -167,11 +168,11 @@ class Result:
 
         self.summary.to_csv(folder / "summary.csv", index=False, lineterminator="\n", na_rep="nan")
         for table in _DETAILS:
-            getattr(self, table).to_parquet(folder / f"{table}.parquet", index=False)
+            write_parquet(getattr(self, table), folder / f"{table}.parquet")
         for name in OPTIONAL_TABLES:
             table = getattr(self, name)
             if table is not None:
-                table.to_parquet(folder / f"{name}.parquet", index=False)
+                write_parquet(table, folder / f"{name}.parquet")
         if self.message_file is not None:
             shutil.copyfile(self.message_file.path, folder / _MESSAGES)
         (folder / "scenario.yaml").write_text(write_yaml(self.scenario), encoding="utf-8")
@@ -201,7 +202,7 @@ def check_folder(folder: str | Path) -> None:
             hint = "an empty or new folder, or one with an earlier result and nothing else, is wanted"
             raise InputError(Problem("the folder holds files that are no result", hint, source=source))
     except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
-        raise _unwritable(folder, error) from None
+        raise unwritable(folder, error) from None
 
 
 def _check_parent(parent: Path) -> None:
@@ -233,12 +234,10 @@ def load_result(folder: str | Path) -> Result:
         # As text first: so numbers keep every digit, and a scenario may be called NA.
         text = pd.read_csv(folder / "summary.csv", dtype="str", keep_default_na=False)
         summary = text.astype({column.name: DTYPES[column.dtype] for column in COLUMNS["summary"]})
-        details: Mapping[str, pd.DataFrame] = {
-            table: pd.read_parquet(folder / f"{table}.parquet") for table in _DETAILS
-        }
+        details: Mapping[str, pd.DataFrame] = {table: read_parquet(folder / f"{table}.parquet") for table in _DETAILS}
         files = {name: folder / f"{name}.parquet" for name in OPTIONAL_TABLES}
         optional: dict[str, Any] = {
-            name: pd.read_parquet(file) if file.is_file() else None for name, file in files.items()
+            name: read_parquet(file) if file.is_file() else None for name, file in files.items()
         }
         about = dict(json.loads((folder / "run.json").read_text(encoding="utf-8")))
         scenario = read_yaml(folder / "scenario.yaml").data
@@ -278,7 +277,7 @@ def _replace(made: Path, place: Path) -> None:
 
     What was there is deleted last, so that a process that is killed leaves one of the two behind in any case.
     """
-    aside = Path(tempfile.mkdtemp(prefix=f".{place.name}.old.", dir=place.parent))
+    aside = Path(tempfile.mkdtemp(prefix=f".{place.name[:_LONGEST_PREFIX]}.old.", dir=place.parent))
     try:
         for number in range(_MOST_TRIES):
             try:
@@ -290,20 +289,15 @@ def _replace(made: Path, place: Path) -> None:
             check_folder(place)
             with suppress(FileNotFoundError):  # another process was quicker
                 place.rename(aside / str(number))
+    except BaseException:
+        # What was there comes back, if nobody has put another in its place.
+        for number in range(_MOST_TRIES):
+            with suppress(OSError):
+                (aside / str(number)).rename(place)
+        raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     raise OSError(errno.EBUSY, f"other processes have replaced it {_MOST_TRIES} times meanwhile")
-
-
-def _unwritable(folder: str | Path, error: OSError | RuntimeError) -> InputError:
-    said = getattr(error, "strerror", None) or str(error)
-    return InputError(Problem(f"cannot be written: {said}", "choose another with -o", source=str(folder)))
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _fits_json(value: object) -> bool:

@@ -24,7 +24,7 @@ from simnet.experiment.tables import (
     staleness_table,
     workers_table,
 )
-from simnet.experiment.telling import tell
+from simnet.experiment.telling import Show, tell, tell_nobody
 from simnet.fabric.packet.fabric import PacketFabric
 from simnet.scenario import Override, Scenario, load_scenario
 from simnet.training.records import SpanRow
@@ -38,6 +38,7 @@ def run(
     say: Callable[[str], None] | None = None,
     *,
     timeline: bool = False,
+    show: Show = tell_nobody,
 ) -> Result:
     """Run a scenario.
 
@@ -51,6 +52,8 @@ def run(
         Told in a line what takes long; standard error by default.
     timeline : bool
         Keep what each worker does when, and the load of resources, for `simnet.experiment.timeline`; it takes longer.
+    show : callable
+        Shown a `simnet.experiment.telling.Progress` some times a second, from another thread.
 
     Returns
     -------
@@ -65,15 +68,15 @@ def run(
     """
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario, overrides)
-    compile_for(scenario, say or tell)
+    compile_for(scenario, say or tell, show)
     if timeline:
         scenario = replace(scenario, run=replace(scenario.run, records_timeline=True))
-    return run_scenario(scenario)
+    return run_scenario(scenario, show)
 
 
-def run_scenario(scenario: Scenario) -> Result:
+def run_scenario(scenario: Scenario, show: Show = tell_nobody) -> Result:
     """Run a scenario that is loaded, with kernels that are compiled."""
-    return result_of(simulate(scenario))
+    return result_of(simulate(scenario, show))
 
 
 def result_of(simulation: Simulation) -> Result:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -16,6 +16,7 @@ from simnet.errors import InputError, Problem
 from simnet.experiment.plot import curves
 from simnet.experiment.sweep import sweep
 from simnet.experiment.tables import ordered
+from simnet.experiment.telling import Show, tell_nobody
 from simnet.scenario import Scenario, load_scenario
 from simnet.training.laws.speedup import (
     amdahl,
@@ -38,6 +39,8 @@ def scaling(
     workers: Sequence[int],
     scaling: Scaling = "strong",
     overrides: Mapping[str, object] | None = None,
+    say: Callable[[str], None] | None = None,
+    show: Show = tell_nobody,
 ) -> pd.DataFrame:
     """Run a scenario with several numbers of workers, and compare with one worker.
 
@@ -52,6 +55,10 @@ def scaling(
         each worker has as many as there, whatever their number.
     overrides : mapping, optional
         Values that are the same at every point.
+    say : callable, optional
+        Told in a line what takes long; standard error by default.
+    show : callable
+        Shown how many points are over.
 
     Returns
     -------
@@ -77,7 +84,7 @@ def scaling(
     fixed = {**(overrides or {}), **batch}
     points = list(dict.fromkeys([1, *counts]))
     try:
-        runs = sweep(scenario, {"training.workers": points}, fixed).set_index("workers", drop=False)
+        runs = sweep(scenario, {"training.workers": points}, fixed, say, show).set_index("workers", drop=False)
     except InputError as error:
         raise InputError(_with_batch_told(problem) for problem in error.problems) from None
     one_s, one_samples = (float(runs[name].to_dict()[1]) for name in ("iteration_time_s", "samples_per_iteration"))

@@ -14,6 +14,7 @@ from simnet.errors import StalledError
 from simnet.experiment.load import LoadSamples, sample_load
 from simnet.experiment.messages import MessageFile
 from simnet.experiment.tables import Measurement
+from simnet.experiment.telling import Progress, Show, counting, tell_nobody, watched
 from simnet.fabric.faults import HostSlow, LinkFault, start_faults
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.interface import Fabric
@@ -24,15 +25,26 @@ from simnet.fabric.warm_up import compile_kernels
 from simnet.scenario import Scenario
 from simnet.training.background import start_background
 from simnet.training.job import Job, start_job
+from simnet.training.records import IterationRow
+from simnet.training.settings import RunSettings
 
-__all__ = ["Simulation", "compile_for", "make_fabric", "simulate"]
+__all__ = ["COMPILING", "Simulation", "compile_all", "compile_for", "make_fabric", "simulate"]
+
+COMPILING = "compiling"
+"""What is going on while kernels are compiled, of which nobody knows how far it is."""
 
 
-def compile_for(scenario: Scenario, say: Callable[[str], None]) -> None:
+def compile_for(scenario: Scenario, say: Callable[[str], None], show: Show = tell_nobody) -> None:
     """Compile the kernels that a scenario needs, where they are not yet."""
-    compile_kernels(say)
-    if scenario.packet is not None:
-        compile_packet_kernels(say)
+    compile_all(say, show, packets=scenario.packet is not None)
+
+
+def compile_all(say: Callable[[str], None], show: Show = tell_nobody, *, packets: bool = False) -> None:
+    """Compile the kernels, also those of the packet level if they are wanted, where they are not yet."""
+    with watched(show, counting(COMPILING, 0, lambda: 0)):
+        compile_kernels(say)
+        if packets:
+            compile_packet_kernels(say)
 
 
 def make_fabric(scenario: Scenario, env: simpy.Environment, network: Network, record: TakeMessages | None) -> Fabric:
@@ -75,8 +87,15 @@ class Simulation:
     began_s: float
 
 
-def simulate(scenario: Scenario) -> Simulation:
-    """Simulate a scenario that is loaded, with kernels that are compiled."""
+def simulate(scenario: Scenario, show: Show = tell_nobody) -> Simulation:
+    """Simulate a scenario that is loaded, with kernels that are compiled.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    show : callable
+        Shown how many iterations are over.
+    """
     began_s = time.perf_counter()
     env = simpy.Environment()
     network = Network(scenario.topology, scenario.protocol, scenario.run.seed)
@@ -99,7 +118,8 @@ def simulate(scenario: Scenario) -> Simulation:
     done = env.all_of([job.course.done for job in jobs])
     load = sample_load(env, fabric, done, _interval_s(scenario)) if scenario.run.records_timeline else None
     try:
-        env.run(until=done)
+        with watched(show, _course(env, scenario.run, recorder, sum(len(nodes) for nodes in scenario.nodes))):
+            env.run(until=done)
     except RuntimeError:
         if done.triggered or env.peek() < math.inf:
             raise
@@ -112,6 +132,14 @@ def simulate(scenario: Scenario) -> Simulation:
     return Simulation(scenario, fabric, recorder, jobs, measurement, load, messages, began_s)
 
 
+def _course(env: simpy.Environment, run: RunSettings, recorder: Recorder, workers: int) -> Callable[[], Progress]:
+    """Return what tells how many iterations are over, in the mean over all workers, or how much of a given time."""
+    if run.duration_s is not None:
+        rate = _PARTS / run.duration_s
+        return counting("thousandths of the time", _PARTS, lambda: min(int(env.now * rate), _PARTS))
+    return counting("iterations", run.warmup + run.iterations, lambda: recorder.count(IterationRow) // workers)
+
+
 def _interval_s(scenario: Scenario) -> float:
     """Return how far apart samples of the load are at first: some hundred in what the fastest job computes [s]."""
     computing_s = [getattr(job.workload, "compute_time_s", 0.0) for job in scenario.jobs]
@@ -122,6 +150,7 @@ _SAMPLED_S = 0.1
 """What is sampled where nothing says how long an iteration takes [s]."""
 
 _SAMPLES = 200
+_PARTS = 1000
 
 
 class _Counters:

@@ -99,7 +99,9 @@ def iteration_columns(rows: Sequence[IterationRow], course: Course) -> dict[str,
         columns["iteration"] -= course.first[columns["rank"]]
     columns["iteration_time_s"] = iteration_time(columns)
     order = np.lexsort((columns["rank"], columns["iteration"]))
-    return {name: values[order] for name, values in columns.items()}
+    for name, values in columns.items():
+        columns[name] = values[order]  # one after the other: of many both take much memory
+    return columns
 
 
 def iteration_time(times: Any) -> Any:

@@ -18,9 +18,9 @@ from typing import Any
 import pandas as pd
 
 from simnet.errors import InputError, Problem
-from simnet.experiment.files import write_whole
 from simnet.experiment.result import Result
 from simnet.units import MICROSECOND
+from simnet.writing import write_whole
 
 __all__ = ["trace_events", "write_timeline"]
 

@@ -231,9 +231,9 @@ class FluidFabric:
         if foreseen_s is None:
             self._playing.play_all_events()
             foreseen_s = 0.0
-        device = self._tables.devices[node]
-        since = self._playing.local_time() - float(device["busy_since"]) if device["active"] > 0 else 0.0
-        return float(device["busy"]) + since + foreseen_s
+        devices = self._tables.devices
+        since = self._playing.local_time() - float(devices["busy_since"][node]) if devices["active"][node] > 0 else 0.0
+        return float(devices["busy"][node]) + since + foreseen_s
 
     def require_conservation(self) -> None:
         """Check what every run must satisfy.

@@ -233,7 +233,7 @@ class Foresight:
         tables.resources["carried"][list(taken)] += list(taken.values())
         tables.resources["busy"][placement.used_resources] += outcome.busy_s
         np.add.at(tables.devices["busy"], placement.nodes, outcome.transfer_s)
-        sent = float(placement.schedule.flow_bytes().sum())
+        sent = placement.schedule.all_bytes
         clock["sent_bytes"] += sent
         clock["delivered_bytes"] += sent
         self.messages += placement.schedule.messages()

@@ -11,23 +11,28 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from simnet.errors import InputError, KeyPath, Problem
-from simnet.reading import read_text
+from simnet.reading import garbage_kept, read_text
 from simnet.scenario.document import DEEPEST, MOST_VALUES, UNREADABLE, Document, Place, is_text, problem_at
 
 __all__ = ["parse_yaml", "read_yaml", "write_yaml"]
 
 LARGEST_FILE = 4_000_000  # bytes
 LONGEST_NUMBER = 400  # characters
+_LONG = 50_000  # characters
+_READ_OTHERWISE = frozenset("\t?!\x85\u2028\u2029\ufeff")
+"""Characters of which libyaml makes something else in some places."""
 
 _TOO_DEEP = f"more than {DEEPEST} levels inside each other"
 _TOO_MANY = f"more than {MOST_VALUES} values, counting aliases"
 _TAG = "tag:yaml.org,2002:"
+_TEXT, _SEQUENCE, _MAPPING = (f"{_TAG}{name}" for name in ("str", "seq", "map"))
 _LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _NULL = re.compile(r"~|null|Null|NULL|")
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
@@ -35,6 +40,9 @@ _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(
     r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
+_NOT_TEXT = frozenset("~nNtTfF+-.0123456789")
+"""What begins with something else is text."""
+
 _SCALARS = {
     f"{_TAG}{name}": rule
     for name, rule in zip(("null", "bool", "int", "float"), (_NULL, _BOOL, _INT, _FLOAT), strict=True)
@@ -73,12 +81,8 @@ def parse_yaml(text: str, source: str) -> Document:
     """
     lines = tuple(_LINE_END.split(text))
     try:
-        # A loader checks the characters of the whole text when it is made.
-        loader = _Loader(text)
-        try:
-            node = loader.get_single_node()
-        finally:
-            loader.dispose()
+        with garbage_kept():
+            node = _node_of(text)
     except yaml.reader.ReaderError as error:
         before = _LINE_END.split(text[: error.position])
         message, place = f"the character {error.character!r} may not stand in YAML", (len(before), len(before[-1]) + 1)
@@ -94,7 +98,8 @@ def parse_yaml(text: str, source: str) -> Document:
     reader = _Reader(source, lines)
     if node is None:
         return Document(None, source, {(): Place(source, lines, 1, 1, 1, 1)})
-    data = reader.value(node, ())
+    with garbage_kept():
+        data = reader.value(node, ())
     return Document(data, source, reader.places, tuple(reader.problems))
 
 
@@ -120,29 +125,77 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-class _Loader(yaml.SafeLoader):
-    """PyYAML's reader with the scalars of YAML 1.2, and limits on depth and size."""
+class _Composer(yaml.composer.Composer):
+    """PyYAML's way to make nodes, with the scalars of YAML 1.2, and limits on depth and size."""
 
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 (PyYAML's own table)
+    peek_event: Any
     depth = 0
     values = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self.depth += 1
         if self.depth > DEEPEST:
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            mark = self.peek_event().start_mark
             raise yaml.MarkedYAMLError(problem=_TOO_DEEP, problem_mark=mark)
         self.values += 1
-        if self.values > MOST_VALUES:  # with keys: as many take some ten seconds
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+        if self.values > MOST_VALUES:  # with keys
+            mark = self.peek_event().start_mark
             raise yaml.MarkedYAMLError(problem=_TOO_MANY, problem_mark=mark)
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
 
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
+        """Return the tag of what has none."""
+        if kind is not yaml.ScalarNode:
+            return _SEQUENCE if kind is yaml.SequenceNode else _MAPPING
+        if not implicit[0] or (value and value[0] not in _NOT_TEXT):
+            return _TEXT
+        return next((tag for tag, rule in _SCALARS.items() if rule.fullmatch(value)), _TEXT)
+
+    def descend_resolver(self, node: yaml.Node | None, index: Any) -> None:
+        """No tag goes by the place of a value."""
+
+    def ascend_resolver(self) -> None:
+        """No tag goes by the place of a value."""
+
+
+class _Loader(_Composer, yaml.SafeLoader):
+    """PyYAML's own reader."""
+
+
+def _node_of(text: str) -> yaml.Node | None:
+    """Return the one node of a text.
+
+    PyYAML's own reader takes ten times as long as libyaml, which says less clearly what is wrong, and where: it reads
+    what is long and right.
+    """
+    if len(text) > _LONG and not _READ_OTHERWISE.intersection(text) and yaml.__with_libyaml__:
+        with suppress(yaml.YAMLError, UnicodeError):
+            return _fast_loader(text).get_single_node()
+    # A loader checks the characters of the whole text when it is made.
+    loader = _Loader(text)
+    try:
+        return loader.get_single_node()
+    finally:
+        loader.dispose()
+
+
+def _fast_loader(text: str) -> _Composer:
+    """Return a loader that reads with libyaml."""
+    from yaml.cyaml import CParser  # type: ignore[attr-defined]
+
+    yaml.reader.Reader(text)  # the characters that PyYAML allows
+
+    class FastLoader(_Composer, CParser):
+        def __init__(self) -> None:
+            CParser.__init__(self, text)
+            yaml.composer.Composer.__init__(self)
+
+    return FastLoader()
+
 
 for _name, _rule in _SCALARS.items():
-    _Loader.add_implicit_resolver(_name, re.compile(rf"(?:{_rule.pattern})\Z"), None)
     _Dumper.add_implicit_resolver(_name, re.compile(rf"(?:{_rule.pattern})\Z"), None)
 
 

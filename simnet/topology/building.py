@@ -10,7 +10,8 @@ from numbers import Integral
 from typing import Any
 
 from simnet.errors import InputError, Problem, nearest
-from simnet.topology.model import LINK_KINDS, Topology, garbage_kept
+from simnet.reading import garbage_kept
+from simnet.topology.model import LINK_KINDS, Topology
 from simnet.units import parse_bandwidth, parse_duration
 
 __all__ = [

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from simnet.errors import InputError, Problem, nearest
 from simnet.json_text import json_places
-from simnet.reading import read_text
+from simnet.reading import garbage_kept, read_text
 from simnet.topology.attributes import as_text
 from simnet.topology.checks import build_topology
 from simnet.topology.document import Document, DocumentLink, DocumentNode, Places, placed, shortened
 from simnet.topology.gml import places_in_gml, read_gml, write_gml
 from simnet.topology.graphml import places_in_graphml, read_graphml, write_graphml
-from simnet.topology.model import Topology, garbage_kept
+from simnet.topology.model import Topology
 from simnet.topology.node_link import read_node_link, write_node_link
+from simnet.writing import write_whole
 
 if TYPE_CHECKING:
     # Loaded where it is needed: it takes as long as many a simulation.
@@ -117,7 +118,9 @@ def save_topology(topology: Topology, path: str | Path) -> None:
     Raises
     ------
     InputError
-        Unknown suffix, or the file cannot be written.
+        Unknown suffix, or there can be no such file.
+    OutputError
+        The machine cannot take it.
     """
     path = Path(path)
     suffix = check_suffix(path)
@@ -133,10 +136,8 @@ def save_topology(topology: Topology, path: str | Path) -> None:
         graph.add_nodes_from(nodes)
         graph.add_edges_from(links)
         text = write_graphml(graph) if suffix == ".graphml" else write_gml(graph)
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(Problem(f"cannot write the topology: {error.strerror}", source=str(path))) from None
+    with write_whole(path) as made:
+        made.write_text(text, encoding="utf-8")
 
 
 def check_suffix(path: Path) -> str:

@@ -6,16 +6,16 @@ latency of a path is the sum over its links: what a switch takes is part of the 
 
 from __future__ import annotations
 
-import gc
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from simnet.reading import garbage_kept
 
 if TYPE_CHECKING:
     # Loaded where it is needed: it takes as long as many a simulation.
@@ -27,7 +27,6 @@ __all__ = [
     "CompiledTopology",
     "Topology",
     "compile_topology",
-    "garbage_kept",
     "nodes_of_each_host",
     "rank_names",
 ]
@@ -161,22 +160,6 @@ def compile_topology(topology: Topology) -> CompiledTopology:
         link_loss_probability=column(links, "loss_probability", 0.0),
         link_buffer_bytes=column(links, "buffer_bytes", math.inf),
     )
-
-
-@contextmanager
-def garbage_kept() -> Iterator[None]:
-    """Collect no garbage meanwhile.
-
-    A large graph is a million small dictionaries, none of them garbage; looking at all of them again and again takes
-    half of the time to build it.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def nodes_of_each_host(hosts: NDArray[np.int64]) -> int | None:

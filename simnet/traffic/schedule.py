@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -221,8 +222,18 @@ class Schedule:
 
     def messages(self) -> int:
         """Return the number of messages, which is the number of firings of all sends."""
+        return self._messages
+
+    @cached_property
+    def _messages(self) -> int:
+        # Asked for each time that it is played.
         ops = self.operations
         return int(ops.repeat[ops.kind == Kind.SEND].sum())
+
+    @cached_property
+    def all_bytes(self) -> float:
+        """What all operations send together, or take of memory, in all their firings [bytes]."""
+        return float(self.flow_bytes().sum())
 
 
 def _longer_chunks_carried(ops: Operations, longer: int) -> Integers:

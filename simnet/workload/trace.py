@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from simnet.workload.model import Floats, Integers, Model
+from simnet.writing import write_whole
 
 __all__ = ["PHASES", "TRACE_COLUMNS", "RecordedTrace", "TraceRow", "TraceStep", "trace_text", "write_trace"]
 
@@ -152,7 +153,8 @@ class RecordedTrace:
 
 def write_trace(path: str | Path, rows: Iterable[TraceRow]) -> None:
     """Write a trace that `load_trace` reads; times are written so that they are read back unchanged."""
-    Path(path).write_text(trace_text(rows), encoding="utf-8", newline="\n")
+    with write_whole(Path(path)) as made:
+        made.write_text(trace_text(rows), encoding="utf-8", newline="\n")
 
 
 def trace_text(rows: Iterable[TraceRow]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
+from simnet.errors import OutputError
 from simnet.experiment.plot import save_figure
 from simnet.experiment.plot_kinds import PLOT_KINDS
 
@@ -83,5 +84,5 @@ def test_mistakes(folder, command, arguments, said):
 def test_a_full_disk_is_told_as_such(form):
     figure = Figure()
     figure.add_subplot().plot(range(10_000), [number % 7 for number in range(10_000)])
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OutputError, match="No space left"):
         save_figure(figure, "/dev/full", form=form)

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 import simnet
-from simnet.errors import InputError
+from simnet.errors import InputError, OutputError
 from simnet.experiment.result import Result, check_folder, load_result
 
 from .examples import star_scenario
@@ -157,7 +157,7 @@ def test_the_working_directory_is_not_replaced(result, tmp_path, monkeypatch, fo
 
 def test_a_folder_below_a_file_cannot_be_made(result, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot be written: Not a directory, choose another with -o"):
+    with pytest.raises(InputError, match="cannot be written: Not a directory, choose another place with -o"):
         result.save(tmp_path / "file" / "r")
 
 
@@ -180,11 +180,11 @@ def test_where_writing_fails_half_way_the_earlier_result_stays(result, tmp_path,
         if written:
             raise error
         written.append(path)
-        path.write_bytes(b"half")
+        path.write(b"half")
 
     with monkeypatch.context() as patch:
         patch.setattr(pd.DataFrame, "to_parquet", fail)
-        with pytest.raises((InputError, RuntimeError, KeyboardInterrupt)) as caught:
+        with pytest.raises((OutputError, RuntimeError, KeyboardInterrupt)) as caught:
             result.save(tmp_path / "r")
     assert written
     if isinstance(error, OSError):
@@ -195,7 +195,7 @@ def test_where_writing_fails_half_way_the_earlier_result_stays(result, tmp_path,
 
 def test_where_writing_fails_half_way_nothing_is_there(result, tmp_path, monkeypatch):
     monkeypatch.setattr(pd.DataFrame, "to_parquet", lambda *_, **__: (_ for _ in ()).throw(OSError(5, "broken")))
-    with pytest.raises(InputError):
+    with pytest.raises(OutputError):
         result.save(tmp_path / "r")
     assert list(tmp_path.iterdir()) == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simnet.errors import InputError
-from simnet.scenario.document import DEEPEST, python_document
+from simnet.scenario import yaml_document
+from simnet.scenario.document import DEEPEST, MOST_VALUES, python_document
 from simnet.scenario.yaml_document import parse_yaml, read_yaml
+from simnet.shipped import shipped_folder
 
 
 @pytest.mark.parametrize(
@@ -210,3 +213,35 @@ def test_no_text_raises_anything_but_an_input_error(text):
         return
     for problem in document.problems:
         str(problem).encode()
+
+
+def test_what_is_long_is_read_the_same_by_another_reader(monkeypatch):
+    """libyaml reads what is long: the same data, and each value at the same place, for every scenario that ships."""
+    files = sorted(shipped_folder("scenarios").glob("*.yaml"))
+    assert len(files) > 40
+    for file in files:
+        monkeypatch.setattr(yaml_document, "_LONG", math.inf)
+        short = read_yaml(file)
+        monkeypatch.setattr(yaml_document, "_LONG", 0)
+        assert read_yaml(file) == short
+
+
+def test_a_mistake_in_a_long_text_is_told_like_one_in_a_short_one():
+    """The tab on the last line, and no earlier one; then a list that is left open."""
+    long = "".join(f"key{number}: {'text' * 2_000}\n" for number in range(10))
+    for wrong in ("last:\tb: c\n", "last: [1,\n"):
+        with pytest.raises(InputError) as of_long:
+            parse_yaml(long + wrong, "x")
+        with pytest.raises(InputError) as of_short:
+            parse_yaml(wrong, "x")
+        [told], [said] = of_long.value.problems, of_short.value.problems
+        assert (told.message, told.hint, told.column) == (said.message, said.hint, said.column)
+        assert told.line == said.line + 10
+
+
+def test_as_many_values_as_are_read_take_seconds():
+    """199,999 numbers, in CPU time; they took 15 s without libyaml."""
+    text = f"[{', '.join(map(str, range(MOST_VALUES - 1)))}]"
+    began_s = time.process_time()
+    assert parse_yaml(text, "x").data == list(range(MOST_VALUES - 1))
+    assert time.process_time() - began_s < 8

@@ -299,5 +299,6 @@ def test_unknown_suffixes_and_places(tmp_path: Path) -> None:
         save_topology(star(hosts=2), tmp_path / "cluster")
     with pytest.raises(InputError, match=r"missing.json: there is no such file"):
         load_topology_file(tmp_path / "missing.json")
-    with pytest.raises(InputError, match="cannot write the topology"):
-        save_topology(star(hosts=2), tmp_path / "no" / "such" / "folder.json")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"file.a.json: cannot be written: Not a directory"):
+        save_topology(star(hosts=2), tmp_path / "file" / "a.json")

@@ -20,7 +20,7 @@ from simnet.experiment.explain.sensitivity import as_busy, sensitivity_table
 from simnet.experiment.findings import mean_iteration_time_s
 from simnet.experiment.simulation import Simulation, compile_for, simulate
 from simnet.experiment.tables import ordered
-from simnet.experiment.telling import tell
+from simnet.experiment.telling import Show, tell, tell_nobody
 from simnet.scenario import Override, Scenario, load_scenario
 from simnet.training.job import Job
 from simnet.training.records import PlayRow
@@ -37,6 +37,7 @@ def explain(
     *,
     job: str | None = None,
     sensitivity: bool = True,
+    show: Show = tell_nobody,
 ) -> Explanation:
     """Tell where the time of an iteration goes, and what would make it shorter.
 
@@ -52,6 +53,8 @@ def explain(
         Which of several jobs; the first by default.
     sensitivity : bool
         Run the scenario again with one thing changed at a time.
+    show : callable
+        Shown how many iterations, then how many of the changes are over.
 
     Returns
     -------
@@ -70,11 +73,11 @@ def explain(
     names = [one.name for one in scenario.jobs]
     if job is not None and job not in names:
         raise InputError(Problem(f"there is no job {job!r}", nearest(job, names)))
-    compile_for(scenario, say)
-    found = parts_of_run(simulate(replace(scenario, run=replace(scenario.run, records_plays=True))), job)
+    compile_for(scenario, say, show)
+    found = parts_of_run(simulate(replace(scenario, run=replace(scenario.run, records_plays=True)), show), job)
     if not sensitivity:
         return found
-    table = sensitivity_table(scenario, found.job)
+    table = sensitivity_table(scenario, found.job, show)
     note = as_busy(found.cause, table)
     return replace(found, sensitivity=table, notes=(*found.notes, *([note] if note else [])))
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from simnet.experiment.explain.ideal import without_stack
 from simnet.experiment.findings import mean_iteration_time_s
 from simnet.experiment.simulation import simulate
 from simnet.experiment.tables import ordered
+from simnet.experiment.telling import Show, counting, tell_nobody, watched
 from simnet.fabric.faults import HostSlow
 from simnet.protocols import PROTOCOLS, mismatch, resolve
 from simnet.scenario import Scenario, load_scenario
@@ -42,7 +44,7 @@ _NOT_TRIED = ("ideal", "best-effort", "rdma", "ipoib-datagram")
 _Change = tuple[str, Callable[[], Scenario]]
 
 
-def sensitivity_table(scenario: Scenario, job: str) -> pd.DataFrame:
+def sensitivity_table(scenario: Scenario, job: str, show: Show = tell_nobody) -> pd.DataFrame:
     """Return what the iterations of a job take with one thing changed at a time, the largest gain first.
 
     Each is compared with the scenario as it is, with the same seed and as many iterations: few, where these are alike.
@@ -53,22 +55,28 @@ def sensitivity_table(scenario: Scenario, job: str) -> pd.DataFrame:
     scenario : Scenario
     job : str
         Name of the job.
+    show : callable
+        Shown how many changes are over.
     """
     place = next(place for place, one in enumerate(scenario.jobs) if one.name == job)
     short = replace(scenario, run=_short(scenario, place))
-    usual_s = _iteration_time_s(short, job)
-    rows = []
-    for what, change in _changes(short, place):
-        time_s, failed = math.nan, ""
-        try:
-            time_s = _iteration_time_s(change(), job)
-        except InputError:
-            continue
-        except SimnetError as error:
-            failed = str(error)
-        effect = time_s / usual_s - 1.0 if usual_s > 0.0 else math.nan
-        rows.append({"change": what, "iteration_time_s": time_s, "effect": effect, "failed": failed})
-    rows.sort(key=lambda row: (math.isnan(float(str(row["effect"]))), round(float(str(row["effect"])), 9)))
+    changes = list(_changes(short, place))
+    rows: list[dict[str, Any]] = []
+    tried: list[str] = []
+    with watched(show, counting("changes", 1 + len(changes), lambda: len(tried))):
+        usual_s = _iteration_time_s(short, job)
+        for what, change in changes:
+            tried.append(what)
+            time_s, failed = math.nan, ""
+            try:
+                time_s = _iteration_time_s(change(), job)
+            except InputError:
+                continue
+            except SimnetError as error:
+                failed = str(error)
+            effect = time_s / usual_s - 1.0 if usual_s > 0.0 else math.nan
+            rows.append({"change": what, "iteration_time_s": time_s, "effect": effect, "failed": failed})
+    rows.sort(key=lambda row: (math.isnan(row["effect"]), round(row["effect"], 9)))
     columns = ["change", "iteration_time_s", "effect", "failed"]
     return ordered("sensitivity", pd.DataFrame(rows, columns=columns))
 

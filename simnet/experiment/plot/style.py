@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from simnet.experiment.columns import COLUMNS
+from simnet.writing import write_whole
 
 __all__ = [
     "COLOURS",
@@ -42,9 +43,13 @@ def save_figure(figure: Figure, path: str | Path, form: str | None = None) -> No
     path : str or Path
     form : str, optional
         ``svg``, ``png`` or ``pdf``, where the path does not say it.
+
+    Raises
+    ------
+    InputError, OutputError
+        It cannot be written.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     form = form or path.suffix[1:].lower()
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
     import matplotlib as mpl
@@ -52,7 +57,8 @@ def save_figure(figure: Figure, path: str | Path, form: str | None = None) -> No
     with mpl.rc_context({"svg.hashsalt": "simnet", "svg.fonttype": "path"}):
         # Of a full disk matplotlib would say something else.
         figure.savefig(drawn := BytesIO(), format=form, dpi=150, metadata=metadata)
-    path.write_bytes(drawn.getvalue())
+    with write_whole(path) as made:
+        made.write_bytes(drawn.getvalue())
 
 
 def inline_svg(figure: Figure, name: str, words: str) -> str:

@@ -8,11 +8,12 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from simnet.errors import InputError
-from simnet.experiment.files import write_whole
 from simnet.experiment.plot.style import inline_svg
 from simnet.experiment.report.point import TellingPoint, telling_point
 from simnet.experiment.report.sections import sections
 from simnet.experiment.sweep.view import view_sweep
+from simnet.experiment.telling import Show, tell_nobody
+from simnet.writing import write_whole
 
 __all__ = ["page", "report"]
 
@@ -20,7 +21,12 @@ _TEMPLATE = Path(__file__).with_name("page.html")
 
 
 def report(
-    folder: str | Path, file: str | Path | None = None, *, point: int | None = None, with_point: bool = True
+    folder: str | Path,
+    file: str | Path | None = None,
+    *,
+    point: int | None = None,
+    with_point: bool = True,
+    show: Show = tell_nobody,
 ) -> Path:
     """Write the report of a sweep: tables and pictures, as one file of HTML.
 
@@ -35,6 +41,8 @@ def report(
         efficient one.
     with_point : bool
         Whether to look at one closely.
+    show : callable
+        Shown how far it is with running it again.
 
     Returns
     -------
@@ -52,13 +60,13 @@ def report(
     >>> simnet.report("results/sweeps/scan")  # doctest: +SKIP
     """
     path = Path(file) if file is not None else Path(folder) / "report.html"
-    text = page(folder, point=point, with_point=with_point)
+    text = page(folder, point=point, with_point=with_point, show=show)
     with write_whole(path) as made:
         made.write_text(text, encoding="utf-8")
     return path
 
 
-def page(folder: str | Path, *, point: int | None = None, with_point: bool = True) -> str:
+def page(folder: str | Path, *, point: int | None = None, with_point: bool = True, show: Show = tell_nobody) -> str:
     """Return the text of a report; see `report`."""
     import jinja2
     from markupsafe import Markup
@@ -68,7 +76,7 @@ def page(folder: str | Path, *, point: int | None = None, with_point: bool = Tru
     no_point = "none was asked for"
     if with_point:
         try:
-            chosen = telling_point(view, Path(folder), point)
+            chosen = telling_point(view, Path(folder), point, show)
         except InputError as error:
             # A point that somebody asks for is there, or they are told.
             if point is not None:

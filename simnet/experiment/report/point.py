@@ -12,6 +12,7 @@ from simnet.experiment.plot.style import words_of
 from simnet.experiment.result import Result
 from simnet.experiment.sweep.again import point_scenario, run_again
 from simnet.experiment.sweep.view import SweepView
+from simnet.experiment.telling import Show, tell_nobody
 from simnet.scenario.sweep.load import SEED
 from simnet.topology import Topology
 
@@ -40,7 +41,7 @@ class TellingPoint:
     topology: Topology
 
 
-def telling_point(view: SweepView, folder: Path, number: int | None = None) -> TellingPoint:
+def telling_point(view: SweepView, folder: Path, number: int | None = None, show: Show = tell_nobody) -> TellingPoint:
     """Choose a point and run it again: by default, of those with most workers, the least efficient one.
 
     Parameters
@@ -50,6 +51,8 @@ def telling_point(view: SweepView, folder: Path, number: int | None = None) -> T
         That of the sweep.
     number : int, optional
         Of the point; that of `numbers_of_points`.
+    show : callable
+        Shown how many iterations are over.
 
     Raises
     ------
@@ -79,7 +82,7 @@ def telling_point(view: SweepView, folder: Path, number: int | None = None) -> T
     words = ", ".join(f"{words_of(name)} {view.shown[name].to_dict()[row]}" for name in names)
     scenario = point_scenario(view, folder, row)
     job = str(rows["job"].to_dict()[row])
-    return TellingPoint(int(numbers[row]), words, reason, job, run_again(view, scenario, row), scenario.topology)
+    return TellingPoint(int(numbers[row]), words, reason, job, run_again(view, scenario, row, show), scenario.topology)
 
 
 def numbers_of_points(view: SweepView) -> pd.Series:

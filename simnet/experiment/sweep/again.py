@@ -12,6 +12,7 @@ from simnet.errors import InputError, Problem
 from simnet.experiment.result import Result
 from simnet.experiment.run import run
 from simnet.experiment.sweep.view import SweepView
+from simnet.experiment.telling import Show, tell_nobody
 from simnet.scenario import Scenario, override_from_text, python_document
 from simnet.scenario.load import load_document
 from simnet.scenario.overrides import overrides_from_mapping
@@ -54,15 +55,15 @@ def point_scenario(view: SweepView, folder: Path, row: int) -> Scenario:
     return load_document(document, place, about["scenario_name"], overrides)
 
 
-def run_again(view: SweepView, scenario: Scenario, row: int) -> Result:
-    """Run the scenario of a row again, with a timeline.
+def run_again(view: SweepView, scenario: Scenario, row: int, show: Show = tell_nobody) -> Result:
+    """Run the scenario of a row again, with a timeline; `show` is shown how many iterations are over.
 
     Raises
     ------
     InputError
         It does not give what the sweep has, as another version of simnet may not.
     """
-    result = run(scenario, timeline=True)
+    result = run(scenario, timeline=True, show=show)
     before: dict[Any, Any] = view.rows.loc[row].to_dict()
     now_s = float(result.summary.loc[result.summary["job"] == before["job"], "iteration_time_s"].iloc[0])
     before_s = float(before["iteration_time_s"])

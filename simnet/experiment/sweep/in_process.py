@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 from simnet.errors import InputError, Problem
 from simnet.experiment.run import run
 from simnet.experiment.sweep.tables import shown
+from simnet.experiment.telling import Show, counting, tell_nobody, watched
 from simnet.scenario import load_scenario
 
 __all__ = ["grid", "sweep"]
@@ -22,6 +23,8 @@ def sweep(
     scenario: str | Path | Mapping[str, Any],
     parameters: Mapping[str, Sequence[object]],
     overrides: Mapping[str, object] | None = None,
+    say: Callable[[str], None] | None = None,
+    show: Show = tell_nobody,
 ) -> pd.DataFrame:
     """Run a scenario at every combination of some parameters, in this process.
 
@@ -33,6 +36,10 @@ def sweep(
         Values by path: ``{"protocol": ["tcp", "rdma"], "training.workers": [1, 2, 4]}``; the last varies fastest.
     overrides : mapping, optional
         Values that are the same at every point.
+    say : callable, optional
+        Told in a line what takes long; standard error by default.
+    show : callable
+        Shown how many points are over.
 
     Returns
     -------
@@ -60,11 +67,12 @@ def sweep(
     points = [{**(overrides or {}), **point} for point in grid(parameters)]
     for point in points:
         load_scenario(scenario, point)
-    frames = []
-    for point in points:
-        summary = run(scenario, point).summary
-        given = pd.DataFrame({path: [shown(point[path])] * len(summary) for path in parameters})
-        frames.append(pd.concat([given, summary.drop(columns=list(parameters), errors="ignore")], axis="columns"))
+    frames: list[pd.DataFrame] = []
+    with watched(show, counting("points", len(points), lambda: len(frames))):
+        for point in points:
+            summary = run(scenario, point, say).summary
+            given = pd.DataFrame({path: [shown(point[path])] * len(summary) for path in parameters})
+            frames.append(pd.concat([given, summary.drop(columns=list(parameters), errors="ignore")], axis="columns"))
     return pd.concat(frames, ignore_index=True)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pandas as pd
 
+from simnet.experiment.simulation import compile_all
 from simnet.experiment.sweep.point import Outcome, run_tasks
 from simnet.experiment.sweep.running import tasks_of
 from simnet.experiment.sweep.tables import shown
-from simnet.fabric.warm_up import compile_kernels
+from simnet.experiment.telling import Show, tell_nobody
 from simnet.scenario.sweep.load import Sweep
 
 __all__ = ["estimate_s", "points_table"]
@@ -30,7 +31,13 @@ def points_table(sweep: Sweep, outcomes: Mapping[str, Outcome], shard: tuple[int
     return pd.DataFrame(rows)
 
 
-def estimate_s(sweep: Sweep, outcomes: Mapping[str, Outcome], shard: tuple[int, int] = (1, 1)) -> float:
+def estimate_s(
+    sweep: Sweep,
+    outcomes: Mapping[str, Outcome],
+    shard: tuple[int, int] = (1, 1),
+    say: Callable[[str], None] = tell_nobody,
+    show: Show = tell_nobody,
+) -> float:
     """Return about how long one process would take for what is to be run [s].
 
     By the mean of what is there already; where nothing is, a few points from all over the sweep are run.
@@ -41,7 +48,7 @@ def estimate_s(sweep: Sweep, outcomes: Mapping[str, Outcome], shard: tuple[int, 
         return 0.0
     known = [outcomes[key].wall_s for key in tasks if key in outcomes and not outcomes[key].error]
     if not known:
-        compile_kernels(lambda _: None)
+        compile_all(say, show)
         step = max(len(left) // _TRIED, 1)
         # The first one pays for what is only done once.
         run_tasks(left[:1])

@@ -7,59 +7,30 @@ run again, each alone, and one that kills its process each time fails.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
 
+from simnet.experiment.processes import Processes
 from simnet.experiment.result import OPTIONAL_TABLES
+from simnet.experiment.simulation import compile_all
 from simnet.experiment.sweep.point import Outcome, Task, keys_of, run_tasks
 from simnet.experiment.sweep.store import Store
-from simnet.fabric.packet.fabric import compile_packet_kernels
-from simnet.fabric.warm_up import compile_kernels
+from simnet.experiment.telling import Progress, Show, tell_nobody, watched
 from simnet.scenario.sweep.load import Sweep
 
-__all__ = ["Progress", "run_sweep", "tasks_of"]
+__all__ = ["run_sweep", "tasks_of"]
+
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
 
 _CHUNK_S = 0.25
 _MOST_IN_CHUNK = 256
 _MOST_TRIES = 3
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a sweep has come.
-
-    Attributes
-    ----------
-    points : of this shard
-    found : that were there already
-    done, failed : of the others
-    elapsed_s : since the first was begun [s]
-    """
-
-    points: int
-    found: int
-    done: int
-    failed: int
-    elapsed_s: float
-
-    @property
-    def left(self) -> int:
-        """Points that are to be run."""
-        return self.points - self.found - self.done - self.failed
-
-    @property
-    def left_s(self) -> float | None:
-        """For how long it will go on; None while nothing is known [s]."""
-        finished = self.done + self.failed
-        return self.elapsed_s / finished * self.left if finished else None
 
 
 def tasks_of(sweep: Sweep, shard: tuple[int, int] = (1, 1)) -> list[Task]:
@@ -93,8 +64,8 @@ def run_sweep(
     processes: int = 1,
     shard: tuple[int, int] = (1, 1),
     retry_failed: bool = False,
-    tell: Callable[[Progress], None] = lambda _: None,
-    say: Callable[[str], None] = lambda _: None,
+    show: Show = tell_nobody,
+    say: Callable[[str], None] = tell_nobody,
 ) -> Progress:
     """Run the points that a store does not have, and keep each as soon as it is there.
 
@@ -109,8 +80,8 @@ def run_sweep(
         As of `tasks_of`.
     retry_failed : bool
         Run points again that have failed.
-    tell : callable
-        Told how far it has come, from time to time.
+    show : callable
+        Shown how many points are over.
     say : callable
         Told, in a line, what takes long at the beginning.
 
@@ -122,21 +93,20 @@ def run_sweep(
     tasks = tasks_of(sweep, shard)
     unique = {task.key: task for task in tasks}
     wanted = [task for task in unique.values() if not _is_there(store, task, retry_failed)]
-    course = _Course(store, len(unique), len(unique) - len(wanted), tell)
+    course = _Course(store, len(unique), len(unique) - len(wanted))
     if not wanted:
         return course.progress()
-    compile_kernels(say)
-    if any(_wants_packets(task) for task in wanted):
-        compile_packet_kernels(say)
+    compile_all(say, show, packets=any(_wants_packets(task) for task in wanted))
     course.begin()
-    if executor is not None:
-        _run(_Lasting(executor), wanted, course, 2 * max(processes, 1))
-    elif processes > 1:
-        with _Processes(processes) as pool:
-            _run(pool, wanted, course, 2 * processes)
-    else:
-        for task in wanted:
-            course.take(run_tasks([task]))
+    with watched(show, course.progress):
+        if executor is not None:
+            _run(_Lasting(executor), wanted, course, 2 * max(processes, 1))
+        elif processes > 1:
+            with Processes(processes) as pool:
+                _run(pool, wanted, course, 2 * processes)
+        else:
+            for task in wanted:
+                course.take(run_tasks([task]))
     return course.progress()
 
 
@@ -160,15 +130,14 @@ class _Course:
     store: Store
     points: int
     found: int
-    tell: Callable[[Progress], None]
     done: int = 0
     failed: int = 0
-    began_s: float = field(default_factory=time.perf_counter)
+    began_s: float = field(default_factory=time.monotonic)
     point_s: float = 0.0  # mean over those that are back
 
     def begin(self) -> None:
         """Let the time of the points begin: what kernels took to compile is none of theirs."""
-        self.began_s = time.perf_counter()
+        self.began_s = time.monotonic()
 
     def take(self, outcomes: Sequence[Outcome]) -> None:
         """Keep what has come back."""
@@ -177,7 +146,6 @@ class _Course:
             self.failed += bool(outcome.error)
             self.done += not outcome.error
             self.point_s += (outcome.wall_s - self.point_s) / (self.done + self.failed)
-        self.tell(self.progress())
 
     def chunk(self) -> int:
         """Return how many points go out together."""
@@ -185,7 +153,7 @@ class _Course:
 
     def progress(self) -> Progress:
         """Return how far it has come."""
-        return Progress(self.points, self.found, self.done, self.failed, time.perf_counter() - self.began_s)
+        return Progress("points", self.points, self.done, time.monotonic() - self.began_s, self.found, self.failed)
 
 
 class _Lasting:
@@ -194,65 +162,17 @@ class _Lasting:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
 
-    def submit(self, tasks: Sequence[Task]) -> Future[list[Outcome]]:
-        """Have some points run."""
-        return self._executor.submit(run_tasks, tasks)
+    def submit(
+        self, function: Callable[_Given, _Made], *arguments: _Given.args, **named: _Given.kwargs
+    ) -> Future[_Made]:
+        """Have a function called."""
+        return self._executor.submit(function, *arguments, **named)
 
     def begin_again(self) -> None:
         """Nothing that could be done is left undone."""
 
 
-class _Processes:
-    """Processes of this machine, which begin anew where one of them is killed."""
-
-    def __init__(self, processes: int) -> None:
-        self._processes = processes
-
-    def __enter__(self) -> _Processes:
-        self._pool = self._begin()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            self._kill()
-        self._pool.shutdown(wait=kind is None, cancel_futures=True)
-
-    def submit(self, tasks: Sequence[Task]) -> Future[list[Outcome]]:
-        """Have some points run."""
-        return self._pool.submit(run_tasks, tasks)
-
-    def begin_again(self) -> None:
-        """Begin new processes in the place of those that are lost."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        self._pool = self._begin()
-
-    def _begin(self) -> ProcessPoolExecutor:
-        context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._processes, context, initializer=_begin_worker)
-
-    def _kill(self) -> None:
-        # There is no other way to stop what a pool has under way.
-        for process in list((self._pool._processes or {}).values()):
-            process.kill()
-
-
-def _begin_worker() -> None:
-    """Leave it to the parent what Ctrl-C means, and end when the parent does, even where it is killed.
-
-    A worker that waits for tasks would not see that: it holds the other end of the queue itself.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _run(pool: _Lasting | _Processes, tasks: Sequence[Task], course: _Course, at_once: int) -> None:
+def _run(pool: _Lasting | Processes, tasks: Sequence[Task], course: _Course, at_once: int) -> None:
     """Have tasks run, some chunks at once, until all are back."""
     waiting = deque(tasks)
     tries: dict[str, int] = {}
@@ -264,7 +184,7 @@ def _run(pool: _Lasting | _Processes, tasks: Sequence[Task], course: _Course, at
             if is_suspect and under_way:
                 break
             chunk = [waiting.popleft() for _ in range(min(1 if is_suspect else course.chunk(), len(waiting)))]
-            under_way[pool.submit(chunk)] = chunk
+            under_way[pool.submit(run_tasks, chunk)] = chunk
             if is_suspect:
                 break
         over, _ = wait(under_way, return_when=FIRST_COMPLETED)

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from simnet.errors import InputError, Problem
-from simnet.experiment.files import unwritable, write_whole
+from simnet.experiment.parquet import read_parquet, write_parquet
 from simnet.experiment.sweep.point import Outcome
+from simnet.writing import unwritable, write_whole
 
 __all__ = ["Store", "check_store"]
 
@@ -41,7 +40,7 @@ class Store:
         """
         for name, table in outcome.tables.items():
             with write_whole(self._table(outcome.key, name)) as file:
-                table.to_parquet(file, index=False)
+                write_parquet(table, file)
         about = {
             "key": outcome.key,
             "rows": list(outcome.rows),
@@ -66,7 +65,7 @@ class Store:
                 str(about["error"]),
                 float(about["wall_s"]),
                 tuple(about["warnings"]),
-                {name: pd.read_parquet(self._table(key, name)) for name in about["tables"] if name in keep},
+                {name: read_parquet(self._table(key, name)) for name in about["tables"] if name in keep},
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None

@@ -15,10 +15,11 @@ import pandas as pd
 
 from simnet.errors import InputError, Problem
 from simnet.experiment.columns import COLUMNS, DTYPES
-from simnet.experiment.files import write_whole
+from simnet.experiment.parquet import read_parquet, write_parquet
 from simnet.experiment.sweep.point import Outcome, keys_of
 from simnet.experiment.sweep.store import Store
 from simnet.scenario.sweep.load import SEED, Sweep
+from simnet.writing import write_whole
 
 __all__ = ["KEYS", "load_sweep", "means_of", "merge_sweeps", "shown", "table_of", "write_sweep"]
 
@@ -160,7 +161,7 @@ def write_sweep(sweep: Sweep, store: Store) -> pd.DataFrame:
         **_given(sweep, store.folder),
     }
     with write_whole(store.folder / _ABOUT) as file:
-        file.write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        file.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     return frame
 
 
@@ -179,7 +180,7 @@ def _given(sweep: Sweep, folder: Path) -> dict[str, Any]:
 
 def _write(frame: pd.DataFrame, folder: Path, name: str) -> None:
     with write_whole(folder / f"{name}.parquet") as file:
-        frame.to_parquet(file, index=False)
+        write_parquet(frame, file)
     with write_whole(folder / f"{name}.csv") as file:
         frame.to_csv(file, index=False, lineterminator="\n", na_rep="nan")
 
@@ -201,7 +202,7 @@ def load_sweep(folder: str | Path, *, index: bool = False) -> pd.DataFrame:
     """
     about = sweep_about(folder)
     try:
-        frame = pd.read_parquet(Path(folder) / f"{_TABLE}.parquet")
+        frame = read_parquet(Path(folder) / f"{_TABLE}.parquet")
     except (OSError, ValueError) as error:
         raise InputError(Problem(f"the sweep cannot be read: {error}", source=str(folder))) from None
     return frame.set_index(about["parameters"]) if index and about["parameters"] else frame

@@ -9,10 +9,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from simnet.experiment.files import write_whole
 from simnet.experiment.plot import save_figure
 from simnet.experiment.plot.style import label_axes
 from simnet.experiment.validation.validate import Validation
+from simnet.writing import write_whole
 
 __all__ = ["save_validation", "scatter"]
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 import pandas as pd
 
-from simnet.errors import InputError, Problem, nearest
+from simnet.errors import InputError, Problem, SimulationError, nearest
+from simnet.experiment.processes import Processes
+from simnet.experiment.simulation import compile_all
+from simnet.experiment.telling import Show, counting, tell, tell_nobody, watched
 from simnet.experiment.validation.cases import Case, DataSet, load_data_sets
 from simnet.experiment.validation.measurements import Measurement, read_measurements
 from simnet.experiment.validation.prediction import Prediction, predict
@@ -48,6 +50,7 @@ def validate(
     *,
     jobs: int = 1,
     say: Callable[[str], None] | None = None,
+    show: Show = tell_nobody,
 ) -> Validation:
     """Predict measurements, and compare.
 
@@ -62,7 +65,9 @@ def validate(
     jobs : int
         Processes.
     say : callable, optional
-        Told how far it is.
+        Told in a line what takes long; standard error by default.
+    show : callable
+        Shown how many cases are over.
 
     Raises
     ------
@@ -78,11 +83,10 @@ def validate(
         raise InputError([Problem(f"unknown data set {name!r}", nearest(name, known)) for name in unknown])
     chosen = [one for one in described if not data_sets or one.name in data_sets]
     cases, left_out = _cases(chosen, rows, uses)
+    compile_all(say or tell, show)
     predictions: list[Prediction] = []
-    for number, prediction in enumerate(_predicted(cases, jobs), 1):
-        predictions.append(prediction)
-        if say is not None and number % 100 == 0:
-            say(f"{number} of {len(cases)} cases")
+    with watched(show, counting("cases", len(cases), lambda: len(predictions))):
+        predictions.extend(_predicted(cases, jobs))
     table = pd.DataFrame([_row(one) for one in predictions])
     scores = score_groups(table) if len(table) else pd.DataFrame()
     why = [
@@ -108,8 +112,13 @@ def _predicted(cases: Sequence[Case], jobs: int) -> Iterable[Prediction]:
     if jobs <= 1:
         yield from map(predict, cases)
         return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(predict, cases, chunksize=4)
+    with Processes(jobs) as pool:
+        coming = [pool.submit(predict, case) for case in cases]
+        try:
+            for one in coming:
+                yield one.result()
+        except BrokenProcessPool:
+            raise SimulationError("a process was killed, perhaps for lack of memory") from None
 
 
 def _row(one: Prediction) -> dict[str, object]:

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -24,6 +24,8 @@ from typing import Any, TypeVar, cast
 import llvmlite
 import numba
 from numba.core.compiler import Compiler
+
+from simnet.errors import OutputError
 
 __all__ = ["cache_folder", "called", "compile_once", "inlined", "kernel"]
 
@@ -97,7 +99,8 @@ def _compile(function: Function, **options: Any) -> Function:
     try:
         # The kernels allocate nothing, so they need none of numba's reference counts, which cost more than the work.
         # numba hands "forceinline" down to whatever a function calls, unless that says otherwise.
-        options = dict[str, Any](cache=True, error_model="numpy", _nrt=False, forceinline=False) | options
+        # Without Python's lock, others can show meanwhile how far it is, and hear whether somebody wants it to stop.
+        options = dict[str, Any](cache=True, error_model="numpy", _nrt=False, forceinline=False, nogil=True) | options
         compiled: Any = numba.njit(**options)(function)
     finally:
         _config.CACHE_DIR = before
@@ -182,20 +185,26 @@ def compile_once(
     -------
     float
         Seconds spent compiling; 0.0 where nothing was to be done.
+
+    Raises
+    ------
+    OutputError
+        They cannot be kept.
     """
     folder = cache_folder(sources)
     if _config.DISABLE_JIT or (folder / _READY).exists():
         return 0.0
-    with _locked(folder / "lock"):
+    with _keeping(folder), _locked(folder / "lock"):
         if (folder / _READY).exists():
             return 0.0
         say("compiling the simulation kernels (once; kept for later runs) ...")
         start = time.perf_counter()
         first, *others = warm_ups
-        helpers = [_call_elsewhere(warm_up) for warm_up in others]
-        first()
-        for helper in helpers:
-            helper.wait()
+        with ExitStack() as helpers:
+            started = [helpers.enter_context(_called_elsewhere(warm_up)) for warm_up in others]
+            first()
+            for helper in started:
+                helper.wait()
         # Reads what the others have compiled, and compiles what they have not where one has failed.
         for warm_up in others:
             warm_up()
@@ -203,11 +212,37 @@ def compile_once(
         return time.perf_counter() - start
 
 
-def _call_elsewhere(function: Callable[[], None]) -> subprocess.Popen[bytes]:
-    """Call a function of a module in another process, which says nothing."""
-    call = f"import sys; sys.path[:] = {sys.path!r}; from {function.__module__} import {function.__name__} as f; f()"
+@contextmanager
+def _keeping(folder: Path) -> Iterator[None]:
+    """Tell of a folder in which nothing can be kept."""
+    try:
+        yield
+    except OSError as error:
+        said = f"compiled kernels cannot be kept: {error.strerror or error}; SIMNET_CACHE_DIR names another folder"
+        raise OutputError(f"{folder}: {said}") from None
+
+
+@contextmanager
+def _called_elsewhere(function: Callable[[], None]) -> Iterator[subprocess.Popen[bytes]]:
+    """Call a function of a module in another process, which says nothing, and ends when this one does."""
+    module, name = function.__module__, function.__name__
+    call = f"{_END_WITH_PARENT}sys.path[:] = {sys.path!r}\nfrom {module} import {name}\n{name}()"
     quiet = subprocess.DEVNULL
-    return subprocess.Popen([sys.executable, "-c", call], stdin=quiet, stdout=quiet, stderr=quiet)
+    command = [sys.executable, "-c", call]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet) as helper:
+        try:
+            yield helper
+        finally:
+            helper.kill()
+
+
+_END_WITH_PARENT = """
+import os, sys, threading
+def end_with_parent():
+    os.read(0, 1)
+    os._exit(1)
+threading.Thread(target=end_with_parent, daemon=True).start()
+"""
 
 
 def _host_cpu() -> str:

@@ -18,11 +18,12 @@ import pytest
 
 import simnet
 from simnet.experiment.columns import COLUMNS
-from simnet.experiment.sweep import Progress, load_sweep, merge_sweeps, run_sweep
+from simnet.experiment.sweep import load_sweep, merge_sweeps, run_sweep
 from simnet.experiment.sweep.point import Outcome, run_tasks
 from simnet.experiment.sweep.running import tasks_of
 from simnet.experiment.sweep.store import Store
 from simnet.experiment.sweep.tables import means_of, write_sweep
+from simnet.experiment.telling import Progress
 from simnet.scenario.sweep.load import Sweep, load_sweep_file
 from tests.experiment.examples import star_scenario
 
@@ -44,7 +45,7 @@ def timeless(frame: pd.DataFrame) -> pd.DataFrame:
 def test_each_row_is_the_run_of_its_point(tmp_path):
     sweep, store = sweep_of(grid=GRID), Store(tmp_path)
     end = run_sweep(sweep, store)
-    assert (end.points, end.found, end.done, end.failed, end.left) == (8, 0, 8, 0, 0)
+    assert (end.whole, end.found, end.done, end.failed, end.left_s) == (8, 0, 8, 0, 0)
     frame = write_sweep(sweep, store)
     assert list(frame.columns) == [*GRID, "status", "error", *SUMMARY]
     scenario = sweep.scenario.data
@@ -82,7 +83,7 @@ def test_a_point_that_fails_is_a_row_and_the_others_go_on(tmp_path):
     assert frame["status"].tolist() == ["ok", "failed"]
     assert "5 workers do not fit on the 4 ranks" in frame["error"][1]
     assert frame["iteration_time_s"].isna().tolist() == [False, True]
-    assert run_sweep(sweep, store).left == 0
+    assert run_sweep(sweep, store).over == 2
     assert run_sweep(sweep, store, retry_failed=True).failed == 1
     read = load_sweep(tmp_path)
     pd.testing.assert_frame_equal(read, frame)
@@ -126,11 +127,16 @@ def test_any_executor_will_do(tmp_path):
 
 
 def test_progress_counts_up(tmp_path):
+    """From no point to all eight; those that were there already are told apart."""
     told: list[Progress] = []
-    run_sweep(sweep_of(grid=GRID), Store(tmp_path), tell=told.append)
-    assert [progress.done for progress in told] == list(range(1, 9))
-    assert [progress.left for progress in told] == list(range(7, -1, -1))
-    assert told[0].left_s == pytest.approx(7 * told[0].elapsed_s)
+    sweep, store = sweep_of(grid=GRID), Store(tmp_path)
+    run_sweep(sweep, store, show=told.append)
+    points = [progress for progress in told if progress.what == "points"]
+    assert (points[0].over, points[-1].over) == (0, 8)
+    assert [progress.done for progress in points] == sorted(progress.done for progress in points)
+    assert {progress.whole for progress in points} == {8}
+    end = run_sweep(sweep, store)
+    assert (end.found, end.done, end.over) == (8, 0, 8)
 
 
 def test_repeats_have_a_mean_and_an_interval(tmp_path):
@@ -287,11 +293,11 @@ def test_a_worker_of_a_dask_cluster_is_killed_and_nothing_is_lost(tmp_path):
     ):
         processes = sorted(client.run(os.getpid).values())
 
-        def tell(progress: Progress) -> None:
+        def show(progress: Progress) -> None:
             if progress.done >= 8 and len(processes) == 2:
                 os.kill(processes.pop(), signal.SIGKILL)
 
-        end = run_sweep(sweep, store, executor=client.get_executor(), processes=2, tell=tell)
+        end = run_sweep(sweep, store, executor=client.get_executor(), processes=2, show=show)
     assert len(processes) == 1
     assert (end.done, end.failed) == (24, 0)
     whole, cluster_made = (timeless(write_sweep(sweep, one)) for one in (Store(tmp_path / "here"), store))
@@ -321,10 +327,10 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     script = tmp_path / "parent.py"
     script.write_text(
         "import os, time\n"
-        "from simnet.experiment.sweep.running import _Processes\n"
+        "from simnet.experiment.processes import Processes\n"
         "if __name__ == '__main__':\n"
-        "    with _Processes(2) as pool:\n"
-        "        pool.submit([]).result()\n"
+        "    with Processes(2) as pool:\n"
+        "        pool.submit(os.getpid).result()\n"
         "        print(*pool._pool._processes, flush=True)\n"
         "        time.sleep(600)\n"
     )
