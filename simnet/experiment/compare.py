@@ -108,6 +108,10 @@ def compare(a: _Side, b: _Side, *, explain: bool | None = None, say: Callable[[s
     say : callable, optional
         Told in a line what takes long; standard error by default.
 
+    Returns
+    -------
+    Comparison
+
     Raises
     ------
     InputError
