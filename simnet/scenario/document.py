@@ -149,7 +149,13 @@ class Document:
             raise InputError(self.at(path, problem) for problem in error.problems) from None
 
     def checked(self) -> Document:
-        """Return the document itself, or raise `InputError` when it has problems."""
+        """Return the document itself, or raise `InputError` when it has problems.
+
+        Raises
+        ------
+        InputError
+            With the `problems`, where there are any.
+        """
         if self.problems:
             raise InputError(self.problems)
         return self
