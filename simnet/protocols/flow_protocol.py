@@ -181,7 +181,7 @@ def with_no_overheads(protocol: FlowProtocol) -> FlowProtocol:
     Returns
     -------
     FlowProtocol
-        Of the same name, packets' payload and kinds of links.
+        With the name, summary, MTU, payload and kinds of links of the given one.
     """
     ideal = FlowProtocol()
     kept = {"name", "summary", "mtu_bytes", "payload_bytes", "divisible", "link_kinds"}

@@ -38,6 +38,11 @@ def topology_summary(topology: Topology) -> dict[str, Any]:
         ``longest_path_links`` (the most links between two ranks, looked for between some of them where there are many);
         ``bisection_bandwidth_bytes_per_s`` (`bisection_bandwidth`, None where it would take too long);
         ``oversubscription`` (`oversubscription`, None without uplinks).
+
+    Raises
+    ------
+    InputError
+        There is no way between two ranks.
     """
     arrays = topology.compiled
     links = Counter(zip(arrays.link_kind, arrays.link_bandwidth.tolist(), arrays.link_latency.tolist(), strict=True))
@@ -74,6 +79,11 @@ def summary_lines(topology: Topology) -> list[str]:
     -------
     list of str
         As of `topology_summary`, with units.
+
+    Raises
+    ------
+    InputError
+        There is no way between two ranks.
     """
     found = topology_summary(topology)
     nodes = ", ".join(f"{count} {kind}" for kind, count in found["nodes"].items())

@@ -299,6 +299,11 @@ def butterfly_all_reduce(ranks: int, elements: int, element_bytes: float, *, div
     Schedule
         Over N ranks; the buffer is one chunk.
 
+    Raises
+    ------
+    ValueError
+        No rank.
+
     References
     ----------
     .. [1] R. Thakur, R. Rabenseifner, W. Gropp, Int. J. of High Performance Computing Applications 19(1), 2005.
@@ -345,6 +350,11 @@ def halving_doubling_all_reduce(
     -------
     Schedule
         Over N ranks; 2^q chunks.
+
+    Raises
+    ------
+    ValueError
+        No rank.
 
     References
     ----------

@@ -43,6 +43,11 @@ def direct_all_to_all(ranks: int, elements: int, element_bytes: float, *, divisi
     -------
     Schedule
         Over N ranks; chunk ``d N + s`` of N^2 is what rank s has for rank d.
+
+    Raises
+    ------
+    ValueError
+        No rank.
     """
     build = _all_to_all("direct all-to-all", ranks, elements, element_bytes, divisible)
     if ranks > 1:
@@ -68,6 +73,11 @@ def pairwise_all_to_all(ranks: int, elements: int, element_bytes: float, *, divi
     -------
     Schedule
         As of `direct_all_to_all`.
+
+    Raises
+    ------
+    ValueError
+        No rank.
 
     References
     ----------
@@ -108,6 +118,11 @@ def ring_send_recv(ranks: int, elements: int, element_bytes: float, *, divisible
     -------
     Schedule
         Over N ranks; chunk r of N is the buffer of rank r.
+
+    Raises
+    ------
+    ValueError
+        No rank.
     """
     build = begin_schedule(
         "ring send-receive", ranks, ranks * elements, element_bytes, chunks=ranks, divisible=divisible

@@ -235,6 +235,11 @@ def star_broadcast(ranks: int, elements: int, element_bytes: float, *, divisible
     -------
     Schedule
         Over N ranks; the buffer is one chunk.
+
+    Raises
+    ------
+    ValueError
+        No rank.
     """
     build = begin_schedule("star broadcast", ranks, elements, element_bytes, chunks=1, divisible=divisible)
     if ranks > 1:
@@ -256,6 +261,11 @@ def star_reduce(ranks: int, elements: int, element_bytes: float, *, divisible: b
     -------
     Schedule
         Over N ranks; the buffer is one chunk.
+
+    Raises
+    ------
+    ValueError
+        No rank.
     """
     build = begin_schedule("star reduce", ranks, elements, element_bytes, chunks=1, divisible=divisible)
     if ranks > 1:

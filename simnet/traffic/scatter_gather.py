@@ -86,6 +86,11 @@ def direct_reduce_scatter(ranks: int, elements: int, element_bytes: float, *, di
     Schedule
         Over N ranks; N chunks.
 
+    Raises
+    ------
+    ValueError
+        No rank.
+
     References
     ----------
     .. [1] R. Thakur, R. Rabenseifner, W. Gropp, Int. J. of High Performance Computing Applications 19(1), 2005.
@@ -120,6 +125,11 @@ def halving_reduce_scatter(ranks: int, elements: int, element_bytes: float, *, d
     -------
     Schedule
         Over N ranks; N chunks.
+
+    Raises
+    ------
+    ValueError
+        No rank.
 
     References
     ----------
@@ -161,6 +171,11 @@ def ring_all_gather(ranks: int, elements: int, element_bytes: float, *, divisibl
     Schedule
         Over N ranks; N chunks.
 
+    Raises
+    ------
+    ValueError
+        No rank.
+
     References
     ----------
     .. [1] R. Thakur, R. Rabenseifner, W. Gropp, Int. J. of High Performance Computing Applications 19(1), 2005.
@@ -185,6 +200,11 @@ def direct_all_gather(ranks: int, elements: int, element_bytes: float, *, divisi
     -------
     Schedule
         Over N ranks; N chunks.
+
+    Raises
+    ------
+    ValueError
+        No rank.
     """
     build = begin_schedule("direct all-gather", ranks, elements, element_bytes, chunks=ranks, divisible=divisible)
     if ranks > 1:
@@ -212,6 +232,11 @@ def doubling_all_gather(ranks: int, elements: int, element_bytes: float, *, divi
     -------
     Schedule
         Over N ranks; N chunks.
+
+    Raises
+    ------
+    ValueError
+        No rank.
 
     References
     ----------

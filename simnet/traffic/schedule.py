@@ -82,6 +82,11 @@ class Partition:
         Number of chunks; the first ``elements mod chunks`` of them hold one element more.
     divisible : bool
         Cut into exactly equal parts instead, as closed forms assume; chunks may then hold fractions of an element.
+
+    Raises
+    ------
+    ValueError
+        Negative elements, or no chunk, or elements without size.
     """
 
     elements: int
