@@ -70,7 +70,13 @@ class Problem:
     text: str = ""
 
     def under(self, *prefix: str | int) -> Problem:
-        """Return the same problem seen from a document that holds this one below `prefix`."""
+        """Return the same problem seen from a document that holds this one below `prefix`.
+
+        Parameters
+        ----------
+        *prefix : str or int
+            Keys from the root of that document to this one.
+        """
         return replace(self, path=(*prefix, *self.path))
 
     def __str__(self) -> str:
@@ -131,7 +137,20 @@ class InvariantError(SimulationError):
 
 
 def attempt(problems: list[Problem], make: Callable[[], _Made]) -> _Made | None:
-    """Return what `make` makes; where the input is wrong add its problems to `problems` and return None."""
+    """Return what `make` makes; where the input is wrong add its problems to `problems` and return None.
+
+    Parameters
+    ----------
+    problems : list of Problem
+        Grows by what is wrong.
+    make : callable
+        Takes nothing.
+
+    Returns
+    -------
+    object or None
+        What it made.
+    """
     try:
         return make()
     except InputError as error:
@@ -141,7 +160,22 @@ def attempt(problems: list[Problem], make: Callable[[], _Made]) -> _Made | None:
 
 @contextmanager
 def under(*prefix: str | int) -> Iterator[None]:
-    """Have the problems of what is raised inside seen from a document that holds this one below `prefix`."""
+    """Have the problems of what is raised inside seen from a document that holds this one below `prefix`.
+
+    Parameters
+    ----------
+    *prefix : str or int
+        Keys from the root of that document to this one.
+
+    Yields
+    ------
+    None
+
+    Raises
+    ------
+    InputError
+        What was raised inside, with the paths of its problems behind `prefix`.
+    """
     try:
         yield
     except InputError as error:
@@ -150,6 +184,18 @@ def under(*prefix: str | int) -> Iterator[None]:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return a hint with the known word closest to `word`, or the list of all of them.
+
+    Parameters
+    ----------
+    word : str
+        What was given.
+    known : iterable of str
+        What might have been meant.
+
+    Returns
+    -------
+    str
+        Fit to be the hint of a `Problem`.
 
     Examples
     --------

@@ -132,10 +132,20 @@ class UnitError(ValueError):
 def parse_bandwidth(text: object) -> float:
     """Return a bandwidth such as ``100 Gbps`` or ``12.5 GB/s`` [bytes/s].
 
+    Parameters
+    ----------
+    text : object
+        Number and unit; what is no text is refused.
+
+    Returns
+    -------
+    float
+        [bytes/s]
+
     Raises
     ------
     UnitError
-        No text, no number, no unit, a unit of something else, or negative. The same for the other parsers.
+        No text, no number, no unit, a unit of something else, negative or infinite.
 
     Examples
     --------
@@ -148,6 +158,21 @@ def parse_bandwidth(text: object) -> float:
 def parse_size(text: object) -> float:
     """Return a size such as ``25 MiB`` or ``4096 B`` [bytes].
 
+    Parameters
+    ----------
+    text : object
+        Number and unit; what is no text is refused.
+
+    Returns
+    -------
+    float
+        [bytes]
+
+    Raises
+    ------
+    UnitError
+        As of `parse_bandwidth`.
+
     Examples
     --------
     >>> parse_size("25 MiB"), parse_size("25 MB")
@@ -158,6 +183,21 @@ def parse_size(text: object) -> float:
 
 def parse_duration(text: object) -> float:
     """Return a duration such as ``1 us`` or ``2 min`` [s].
+
+    Parameters
+    ----------
+    text : object
+        Number and unit; what is no text is refused.
+
+    Returns
+    -------
+    float
+        [s]
+
+    Raises
+    ------
+    UnitError
+        As of `parse_bandwidth`.
 
     Examples
     --------
@@ -170,6 +210,21 @@ def parse_duration(text: object) -> float:
 def parse_duration_per_byte(text: object) -> float:
     """Return what each byte costs, such as ``0.09 ns/B`` [s/byte].
 
+    Parameters
+    ----------
+    text : object
+        Number and unit; what is no text is refused.
+
+    Returns
+    -------
+    float
+        [s/byte]
+
+    Raises
+    ------
+    UnitError
+        As of `parse_bandwidth`.
+
     Examples
     --------
     >>> parse_duration_per_byte("0.09 ns/B")
@@ -179,13 +234,19 @@ def parse_duration_per_byte(text: object) -> float:
 
 
 def format_bandwidth(bytes_per_s: float, *, exact: bool = False) -> str:
-    """Return a bandwidth [bytes/s] as short text.
+    """Return a bandwidth as short text.
 
     Parameters
     ----------
     bytes_per_s : float
+        [bytes/s]
     exact : bool
         Give every digit, so that parsing the text returns the very same number; otherwise four digits.
+
+    Returns
+    -------
+    str
+        Number and unit; ``unlimited`` for infinity.
 
     Examples
     --------
@@ -196,7 +257,19 @@ def format_bandwidth(bytes_per_s: float, *, exact: bool = False) -> str:
 
 
 def format_size(size_bytes: float, *, exact: bool = False) -> str:
-    """Return a size [bytes] as short text; `exact` as for `format_bandwidth`.
+    """Return a size as short text.
+
+    Parameters
+    ----------
+    size_bytes : float
+        [bytes]
+    exact : bool
+        As for `format_bandwidth`.
+
+    Returns
+    -------
+    str
+        Number and unit; ``unlimited`` for infinity.
 
     Examples
     --------
@@ -207,7 +280,19 @@ def format_size(size_bytes: float, *, exact: bool = False) -> str:
 
 
 def format_duration(seconds: float, *, exact: bool = False) -> str:
-    """Return a duration [s] as short text; `exact` as for `format_bandwidth`.
+    """Return a duration as short text.
+
+    Parameters
+    ----------
+    seconds : float
+        [s]
+    exact : bool
+        As for `format_bandwidth`.
+
+    Returns
+    -------
+    str
+        Number and unit; ``unlimited`` for infinity.
 
     Examples
     --------
@@ -218,7 +303,19 @@ def format_duration(seconds: float, *, exact: bool = False) -> str:
 
 
 def format_duration_per_byte(seconds_per_byte: float, *, exact: bool = False) -> str:
-    """Return what each byte costs [s/byte] as short text; `exact` as for `format_bandwidth`.
+    """Return what each byte costs as short text.
+
+    Parameters
+    ----------
+    seconds_per_byte : float
+        [s/byte]
+    exact : bool
+        As for `format_bandwidth`.
+
+    Returns
+    -------
+    str
+        Number and unit; ``unlimited`` for infinity.
 
     Examples
     --------

@@ -107,6 +107,11 @@ def calibrate(
     path_latency : str
         Latency of links and switches between two hosts, one way, which the topology has: it is taken off.
 
+    Returns
+    -------
+    Calibration
+        With the text of the protocol file, which is not written.
+
     Raises
     ------
     InputError
@@ -148,6 +153,19 @@ def calibrate(
 
 def read_log(path: Path, *, ranks: int | None = None, collective: str | None = None) -> Log:
     """Return what a log says; which benchmark it is of is told by its content.
+
+    Parameters
+    ----------
+    path : Path
+    ranks : int, optional
+        Of a collective, where the log does not say.
+    collective : str, optional
+        Name out of `simnet.traffic.COLLECTIVES`, where the log does not say.
+
+    Returns
+    -------
+    Log
+        Sizes in bytes, times in seconds.
 
     Raises
     ------

@@ -117,6 +117,10 @@ def compare(
     show : callable
         Shown how many iterations of each are over.
 
+    Returns
+    -------
+    Comparison
+
     Raises
     ------
     InputError

@@ -218,6 +218,14 @@ def _check_parent(parent: Path) -> None:
 def load_result(folder: str | Path) -> Result:
     """Read a result that `Result.save` wrote.
 
+    Parameters
+    ----------
+    folder : str or Path
+
+    Returns
+    -------
+    Result
+
     Raises
     ------
     InputError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from inspect import cleandoc
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -72,11 +73,22 @@ class ProtocolField:
         return self.name in _OF_TRANSPORT
 
     def of(self, protocol: FlowProtocol) -> Any:
-        """Return the value that a protocol has."""
+        """Return the value that a protocol has.
+
+        Parameters
+        ----------
+        protocol : FlowProtocol
+        """
         return getattr(protocol.transport if self.of_transport else protocol, self.name)
 
     def written(self, value: Value) -> str:
-        """Return a value as a scenario would have it, shortened."""
+        """Return a value as a scenario would have it, shortened.
+
+        Parameters
+        ----------
+        value : float, str or bool
+            In the unit of the field.
+        """
         if isinstance(value, bool):
             return str(value).lower()
         if isinstance(value, str):
@@ -432,3 +444,21 @@ _BEHAVIOUR = (
 
 FIELDS = MappingProxyType({field.name: field for field in (*_COSTS, *_BEHAVIOUR)})
 """The fields that a scenario may set, by name, in the order in which they are shown."""
+
+
+def _completed(kind: type) -> str:
+    """Return the docstring of a dataclass, and behind it what `FIELDS` says of its fields."""
+    lines = cleandoc(kind.__doc__ or "").splitlines()
+    if "Parameters" not in lines:
+        lines += ["", "Parameters", "----------"]
+    for field in FIELDS.values():
+        if field.of_transport == (kind is Transport):
+            choices = ", ".join(f'"{choice}"' for choice in field.choices)
+            value = f"{{{choices}}}" if choices else "bool" if field.quantity == "flag" else "float"
+            unit = f" [{field.unit}]" if field.unit else ""
+            lines += [f"{field.name} : {value}", f"    {field.meaning[0].upper()}{field.meaning[1:]}{unit}."]
+    return "\n".join(lines)
+
+
+for _kind in (FlowProtocol, Transport):
+    _kind.__doc__ = _completed(_kind)

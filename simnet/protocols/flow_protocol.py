@@ -24,7 +24,18 @@ __all__ = ["FlowProtocol", "lead_time_s", "message_time_s", "wire_bytes", "with_
 class FlowProtocol:
     """A transport: what it costs, and in `transport` how it behaves. Without arguments it costs nothing at all.
 
-    `simnet.protocols.FIELDS` describes each field: its unit, its name in a scenario, what it means.
+    `simnet.protocols.FIELDS` describes the fields that a scenario may set, and completes this text by them.
+
+    Parameters
+    ----------
+    name : str
+        What tables call it.
+    summary : str
+        A line on what it is.
+    link_kinds : tuple of str
+        Kinds of links that it is native to; any if empty.
+    transport : Transport
+        How it behaves.
     """
 
     name: str = "ideal"
@@ -64,12 +75,13 @@ def wire_bytes(protocol: FlowProtocol, message_bytes: ArrayLike) -> NDArray[np.f
     Parameters
     ----------
     protocol : FlowProtocol
-    message_bytes : array_like of float
+    message_bytes : array_like of float, any shape
         Sizes of messages [bytes]; a message of 0 bytes takes nothing.
 
     Returns
     -------
     array of float, same shape
+        [bytes]
 
     Examples
     --------
@@ -92,7 +104,7 @@ def message_time_s(
     Parameters
     ----------
     protocol : FlowProtocol
-    message_bytes : array_like of float
+    message_bytes : array_like of float, any shape
         Sizes of messages [bytes].
     bandwidth_bytes_per_s : float
         Of every link of the path [bytes/s].
@@ -104,7 +116,12 @@ def message_time_s(
     Returns
     -------
     array of float, same shape
-        From the call of the sender until the receiver has the message.
+        From the call of the sender until the receiver has the message [s].
+
+    References
+    ----------
+    A. Alexandrov et al., "LogGP: incorporating long messages into the LogP model", SPAA 1995, to which overheads for
+    each byte are added.
     """
     size = np.asarray(message_bytes, dtype=np.float64)
     on_wire = wire_bytes(protocol, size)
@@ -137,9 +154,14 @@ def lead_time_s(protocol: FlowProtocol, message_bytes: ArrayLike, one_way_s: Arr
     ----------
     protocol : FlowProtocol
     message_bytes : array_like of float
-        [bytes]
+        Sizes of messages [bytes].
     one_way_s : array_like of float
         Latency of the path and of the protocol [s].
+
+    Returns
+    -------
+    array of float
+        Of the shape to which sizes and latencies broadcast [s].
     """
     size, one_way = np.asarray(message_bytes, dtype=np.float64), np.asarray(one_way_s, dtype=np.float64)
     each = protocol.send_overhead_s + one_way + protocol.receive_overhead_s
@@ -150,7 +172,17 @@ def lead_time_s(protocol: FlowProtocol, message_bytes: ArrayLike, one_way_s: Arr
 
 
 def with_no_overheads(protocol: FlowProtocol) -> FlowProtocol:
-    """Return the same protocol with everything that takes time left out: as fast as ``ideal``."""
+    """Return the same protocol with everything that takes time left out: as fast as ``ideal``.
+
+    Parameters
+    ----------
+    protocol : FlowProtocol
+
+    Returns
+    -------
+    FlowProtocol
+        With the name, summary, MTU, payload and kinds of links of the given one.
+    """
     ideal = FlowProtocol()
     kept = {"name", "summary", "mtu_bytes", "payload_bytes", "divisible", "link_kinds"}
     return replace(

@@ -86,6 +86,10 @@ def resolve(name: str, overrides: Mapping[str, Value] | None = None, link_kinds:
     link_kinds : iterable of str
         The kinds of links of the topology, which tell what ``rdma`` is.
 
+    Returns
+    -------
+    FlowProtocol
+
     Raises
     ------
     InputError
@@ -126,6 +130,17 @@ def values(name: str, link_kinds: Iterable[str] = ()) -> tuple[ProtocolValue, ..
     """Return every value of a protocol with its unit and source, in the order of `simnet.protocols.FIELDS`.
 
     A field that has no meaning for the protocol is not among them.
+
+    Parameters
+    ----------
+    name : str
+        One of `PROTOCOLS`.
+    link_kinds : iterable of str
+        As of `resolve`.
+
+    Returns
+    -------
+    tuple of ProtocolValue
 
     Raises
     ------

@@ -38,7 +38,7 @@ LinkFlowControl = Literal["none", "pause", "credit"]
 class Transport:
     """The behaviour of a transport. As it stands without arguments: reliable, lossless, and as fast as the links.
 
-    `simnet.protocols.FIELDS` describes each field: its unit, its name in a scenario, what it means.
+    `simnet.protocols.FIELDS` describes the fields, which a scenario may set, and completes this text by them.
     """
 
     reliability: Reliability | str = "go_back_n"

@@ -57,6 +57,10 @@ def build_topology(spec: TopologySpec, folder: Path | None = None) -> Topology:
     folder : Path, optional
         Folder of the scenario, where files are looked for first.
 
+    Returns
+    -------
+    Topology
+
     Raises
     ------
     InputError
@@ -82,12 +86,25 @@ def _topology_file(name: str, folder: Path | None) -> Path:
 
 
 def load_topology(path: Path, spec: TopologySpec | None = None) -> Topology:
-    """Return the topology in a file; `spec` may hold defaults for its links.
+    """Return the topology in a file.
+
+    Parameters
+    ----------
+    path : Path
+        JSON, GraphML or GML, or YAML with a generator.
+    spec : TopologySpec, optional
+        May hold defaults for its links.
+
+    Returns
+    -------
+    Topology
 
     Raises
     ------
     InputError
-        Everything that is wrong with the file.
+        Everything that is wrong with the file; or `spec` has defaults, and the file a generator.
+    NotKnownError
+        The defaults of `spec` are wrong, which is told already.
     """
     if path.suffix.lower() in (".yaml", ".yml"):
         if spec is not None and spec.defaults is not None:
@@ -114,6 +131,10 @@ def topology_from_text(text: str, option: str = "SPEC") -> Topology:
         As ``fat_tree_k8``, ``cluster.json`` or ``{star: {hosts: 4}}``.
     option : str
         What it was given to, for messages.
+
+    Returns
+    -------
+    Topology
 
     Raises
     ------
@@ -174,6 +195,10 @@ def build_protocol(spec: ProtocolSpec, link_kinds: Iterable[str] = (), folder: P
         Kinds of links between hosts: ``rdma`` means what they are.
     folder : Path, optional
         Folder of the scenario, where files are looked for first.
+
+    Returns
+    -------
+    NamedProtocol
 
     Raises
     ------

@@ -50,6 +50,11 @@ def describe(file: str | Path, overrides: Iterable[Override] = ()) -> list[str]:
     overrides : iterable of Override
         Values to put into a scenario first.
 
+    Returns
+    -------
+    list of str
+        Quantities in them have units.
+
     Raises
     ------
     InputError

@@ -118,6 +118,10 @@ def load_collective(
     source : callable
         Returns what messages call a parameter, given its name.
 
+    Returns
+    -------
+    CollectiveSettings
+
     Raises
     ------
     InputError

@@ -94,7 +94,12 @@ class Document:
         return problem_at(place.lines, place.source, message, hint, line, column, path)
 
     def known_part(self, path: KeyPath) -> tuple[KeyPath, Any]:
-        """Return as much of a path as leads somewhere, and the value there."""
+        """Return as much of a path as leads somewhere, and the value there.
+
+        Parameters
+        ----------
+        path : tuple of str or int
+        """
         value = self.data
         for length, key in enumerate(path):
             inside = range(len(value)) if isinstance(value, list) else value if isinstance(value, dict) else ()
@@ -104,11 +109,22 @@ class Document:
         return path, value
 
     def is_unreadable(self, path: KeyPath) -> bool:
-        """Tell whether what is at a path, or what it should be in, is a problem of the document already."""
+        """Tell whether what is at a path, or what it should be in, is a problem of the document already.
+
+        Parameters
+        ----------
+        path : tuple of str or int
+        """
         return self.known_part(path)[1] is UNREADABLE
 
     def at(self, path: KeyPath, problem: Problem) -> Problem:
-        """Return a problem whose path is counted from `path` on with its place; one from another source as it is."""
+        """Return a problem whose path is counted from `path` on with its place; one from another source as it is.
+
+        Parameters
+        ----------
+        path : tuple of str or int
+        problem : Problem
+        """
         if problem.source:
             return problem
         at_key = problem.message.startswith("unknown key")
@@ -116,14 +132,30 @@ class Document:
 
     @contextmanager
     def placing(self, *path: str | int) -> Iterator[None]:
-        """Give the problems of what is raised inside their places; their paths are counted from `path` on."""
+        """Give the problems of what is raised inside their places; their paths are counted from `path` on.
+
+        Parameters
+        ----------
+        *path : str or int
+
+        Raises
+        ------
+        InputError
+            What was raised inside, with places.
+        """
         try:
             yield
         except InputError as error:
             raise InputError(self.at(path, problem) for problem in error.problems) from None
 
     def checked(self) -> Document:
-        """Return the document itself, or raise `InputError` when it has problems."""
+        """Return the document itself, or raise `InputError` when it has problems.
+
+        Raises
+        ------
+        InputError
+            With the `problems`, where there are any.
+        """
         if self.problems:
             raise InputError(self.problems)
         return self
@@ -133,6 +165,23 @@ def python_document(data: object, source: str) -> Document:
     """Return a document of Python values, which have no place in a text.
 
     Tuples count as lists; what YAML could not hold is a problem, and `UNREADABLE` stands for it.
+
+    Parameters
+    ----------
+    data : object
+        Mappings, lists and scalars of Python or numpy.
+    source : str
+        What messages call it.
+
+    Returns
+    -------
+    Document
+        Its `problems` name what YAML could not hold.
+
+    Raises
+    ------
+    InputError
+        It is nested too deeply, or too large.
     """
     problems: list[Problem] = []
     count = 0

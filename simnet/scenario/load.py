@@ -62,6 +62,10 @@ def load_scenario(
     overrides : mapping or iterable of Override
         Values to put in before validation, by path: ``{"training.workers": 32}``.
 
+    Returns
+    -------
+    Scenario
+
     Raises
     ------
     InputError
@@ -102,6 +106,10 @@ def parse_scenario(document: Document, name: str = "scenario") -> ScenarioSpec:
     name : str
         Name of the scenario where it gives none.
 
+    Returns
+    -------
+    ScenarioSpec
+
     Raises
     ------
     InputError
@@ -114,7 +122,17 @@ def parse_scenario(document: Document, name: str = "scenario") -> ScenarioSpec:
 
 
 def scenario_data(spec: ScenarioSpec) -> dict[str, Any]:
-    """Return a specification as plain data, with every default and in a fixed order; parsing it gives it back."""
+    """Return a specification as plain data, with every default and in a fixed order; parsing it gives it back.
+
+    Parameters
+    ----------
+    spec : ScenarioSpec
+
+    Returns
+    -------
+    dict
+        As a file has it; quantities are text with units.
+    """
     return spec.model_dump(exclude_none=True)
 
 

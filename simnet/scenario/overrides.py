@@ -59,6 +59,10 @@ def override_from_text(text: str, option: str = "--set") -> Override:
     option : str
         The option it was given to, for messages.
 
+    Returns
+    -------
+    Override
+
     Raises
     ------
     InputError

@@ -30,7 +30,12 @@ class _Schema(GenerateJsonSchema):
 
 
 def scenario_schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a scenario file, with a description of every key."""
+    """Return the JSON Schema (draft 2020-12) of a scenario file, with a description of every key.
+
+    Returns
+    -------
+    dict
+    """
     schema = ScenarioSpec.model_json_schema(mode="validation", schema_generator=_Schema)
     return {"$schema": _Schema.schema_dialect} | schema
 
@@ -59,7 +64,12 @@ class ScenarioKey:
 
 
 def scenario_keys() -> list[ScenarioKey]:
-    """Return every key of a scenario, those of a section behind it."""
+    """Return every key of a scenario, those of a section behind it.
+
+    Returns
+    -------
+    list of ScenarioKey
+    """
     return list(_keys(ScenarioSpec, ()))
 
 

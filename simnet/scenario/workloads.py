@@ -43,6 +43,11 @@ def build_workload(spec: WorkloadSpec, workers: int | None, folder: Path | None 
     folder : Path, optional
         Folder of the scenario, where files are looked for first.
 
+    Returns
+    -------
+    Workload, RecordedTrace, DataflowWorkload or GroupedWorkload
+        The last where groups of workers differ.
+
     Raises
     ------
     InputError
@@ -169,6 +174,10 @@ def load_workload(path: Path, *, batch_size: int, **settings: Any) -> Workload:
         Samples per worker and iteration.
     settings
         ``gpu``, ``precision`` and ``samples_per_s``, as for `simnet.workload.load_workload_csv`.
+
+    Returns
+    -------
+    Workload
 
     Raises
     ------

@@ -52,6 +52,14 @@ _SCALARS = {
 def read_yaml(path: Path) -> Document:
     """Return the document in a file.
 
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    Document
+
     Raises
     ------
     InputError
@@ -68,6 +76,10 @@ def parse_yaml(text: str, source: str) -> Document:
     text : str
     source : str
         What messages call the text: a file name, or the option it was given to.
+
+    Returns
+    -------
+    Document
 
     Raises
     ------
@@ -110,6 +122,10 @@ def write_yaml(data: Any) -> str:
     ----------
     data : object
         Mappings, lists, text, numbers, truth values and None.
+
+    Returns
+    -------
+    str
     """
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 

@@ -87,22 +87,23 @@ class HostSpec:
     intra : str
         ``pcie`` or ``nvlink``: how the GPUs reach each other.
     pcie_bandwidth_bytes_per_s, pcie_latency_s : float
-        Of each PCIe link and direction. By default Gen3 x16 with 13 GB/s of payload: 16 lanes of 8 GT/s, less coding
-        and flow control 113.7 Gbit/s, of which packets of 256 bytes with 24 bytes of header use 256/280 (model of
-        Neugebauer et al., SIGCOMM 2018). 250 ns are half of 0.5 us between GPU and NIC; the same source has 0.4 to
-        0.9 us for a DMA read of host memory, there and back.
+        Of each PCIe link and direction [bytes/s], [s]. By default Gen3 x16 with 13 GB/s of payload: 16 lanes of 8 GT/s,
+        less coding and flow control 113.7 Gbit/s, of which packets of 256 bytes with 24 bytes of header use 256/280
+        (model of Neugebauer et al., SIGCOMM 2018). 250 ns are half of 0.5 us between GPU and NIC; the same source has
+        0.4 to 0.9 us for a DMA read of host memory, there and back.
     nvlink_bandwidth_bytes_per_s, nvlink_latency_s : float
-        Of the link between a GPU and the NVSwitch, in each direction. By default a V100: 6 NVLinks of 20 GB/s usable
-        (``SM70_NVLINK_BW`` in NCCL, ``src/graph/topo.h``), and half of 1 us for a load from the memory of a peer.
+        Of the link between a GPU and the NVSwitch, in each direction [bytes/s], [s]. By default a V100: 6 NVLinks of
+        20 GB/s usable (``SM70_NVLINK_BW`` in NCCL, ``src/graph/topo.h``), and half of 1 us for a load from the memory
+        of a peer.
     sockets : int
         Processors that GPUs and NICs hang off; a bus joins each to the first.
     socket_bandwidth_bytes_per_s : float
-        Of that bus, in each direction. By default 10 GB/s, UPI of Skylake (``SKL_QPI_BW`` in NCCL,
+        Of that bus, in each direction [bytes/s]. By default 10 GB/s, UPI of Skylake (``SKL_QPI_BW`` in NCCL,
         ``src/graph/topo.h``, where QPI of Broadwell has 6); its latency is that of a PCIe link.
     pcie_switches : int
         PCIe switches between sockets and GPUs, each with its share of them; one for each NIC where there are more NICs.
     memory_bandwidth_bytes_per_s : float, optional
-        Of the host, reading and writing together; without it host memory never limits.
+        Of the host, reading and writing together [bytes/s]; without it host memory never limits.
     gpu_model : str
         Kept as the attribute ``model`` of the GPU nodes; of the host node where there are none.
     """

@@ -54,16 +54,21 @@ def edge_cloud(
     loss_probability, buffer_bytes : float, optional
         Of the line in each direction, as of `Cable`.
     site_bandwidth_bytes_per_s, site_latency_s : float
-        Of the Ethernet cables inside of a site of several hosts.
+        Of the Ethernet cables inside of a site of several hosts [bytes/s], [s].
     cloud_hosts : int
         In the data centre; 0 where there is none.
     cloud_bandwidth_bytes_per_s, cloud_latency_s : float
-        Of the Ethernet cable between each of them and the switch of the data centre.
+        Of the Ethernet cable between each of them and the switch of the data centre [bytes/s], [s].
     backbone_bandwidth_bytes_per_s : float, optional
-        Between the data centre and the internet; by default what all of its hosts can send.
+        Between the data centre and the internet [bytes/s]; by default what all of its hosts can send.
     backbone_latency_s : float
         The same, each way; by default that of 1000 km of fibre, at 5 us/km [s].
     name : str
+
+    Returns
+    -------
+    Topology
+        ``sites hosts_per_site + cloud_hosts`` hosts, which are its ranks.
 
     Raises
     ------

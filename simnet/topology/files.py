@@ -48,6 +48,10 @@ def load_topology_file(path: str | Path, defaults: Mapping[str, Any] | None = No
         Attributes for links that lack them, as text with units: ``bandwidth``, ``latency``, ``kind``, ``buffer``,
         ``loss_probability``; and ``node_kind`` for nodes. They go before the defaults of the file.
 
+    Returns
+    -------
+    Topology
+
     Raises
     ------
     InputError
@@ -86,6 +90,10 @@ def topology_from_graph(graph: nx.Graph[Any], name: str = "", defaults: Mapping[
         By default that of the graph.
     defaults : mapping, optional
         As of `load_topology_file`.
+
+    Returns
+    -------
+    Topology
 
     Raises
     ------
@@ -141,7 +149,23 @@ def save_topology(topology: Topology, path: str | Path) -> None:
 
 
 def check_suffix(path: Path) -> str:
-    """Return the suffix, one of `TOPOLOGY_SUFFIXES`, or refuse the name of a file that is of no known format."""
+    """Return the suffix, one of `TOPOLOGY_SUFFIXES`, or refuse the name of a file that is of no known format.
+
+    Parameters
+    ----------
+    path : Path
+        It need not exist.
+
+    Returns
+    -------
+    str
+        In small letters, with its dot.
+
+    Raises
+    ------
+    InputError
+        It is of no known format.
+    """
     suffix = path.suffix.lower()
     if suffix not in _READERS:
         hint = nearest(suffix, _READERS) if suffix else f"known: {', '.join(_READERS)}"

@@ -60,7 +60,14 @@ class Topology:
 
     @classmethod
     def from_graph(cls, name: str, graph: nx.MultiDiGraph[str]) -> Topology:
-        """Return the topology of a graph; its nodes are text, and it has the attributes that are described above."""
+        """Return the topology of a graph; its nodes are text, and it has the attributes that are described above.
+
+        Parameters
+        ----------
+        name : str
+        graph : MultiDiGraph
+            Kept, and not to be changed any more.
+        """
         topology = cls(name, list(graph.nodes.items()), list(graph.edges(data=True)))
         # The graph may say of itself what the topology does not.
         topology.__dict__["graph"] = graph
@@ -124,6 +131,14 @@ class CompiledTopology:
 
 def compile_topology(topology: Topology) -> CompiledTopology:
     """Return the arrays of a topology; `Topology.compiled` keeps them.
+
+    Parameters
+    ----------
+    topology : Topology
+
+    Returns
+    -------
+    CompiledTopology
 
     Raises
     ------

@@ -57,6 +57,11 @@ def multicast_tree(topology: Topology, root: int | None, leaves: Sequence[int]) 
     leaves : sequence of int
         Node indices, at least one; a node may be named twice, and may be the root.
 
+    Returns
+    -------
+    MulticastTree
+        Of the root, the leaves and the nodes between them.
+
     Raises
     ------
     InputError

@@ -42,6 +42,19 @@ def ecmp_hash(seed: int, flow_key: int, node: int) -> int:
     """Return 64 well-mixed bits of a flow at a node, the same in every process.
 
     It mixes three times by the output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+
+    Parameters
+    ----------
+    seed : int
+    flow_key : int
+        Flows with the same key go the same way.
+    node : int
+        Node index.
+
+    Returns
+    -------
+    int
+        0 .. 2^64 - 1.
     """
     return _hash_at(_mix(_mix(seed) ^ flow_key), node)
 
@@ -142,7 +155,18 @@ class Router:
         return self._path(source, target, partial(_choose, _mix(self._mixed_seed ^ int(flow_key))))
 
     def only_path(self, source: int, target: int) -> tuple[int, ...] | None:
-        """Return the same as `path`, or None where it depends on the flow."""
+        """Return the same as `path`, or None where it depends on the flow.
+
+        Parameters
+        ----------
+        source, target : int
+            Node indices.
+
+        Raises
+        ------
+        InputError
+            There is no way.
+        """
         try:
             return self._path(source, target, _take_only) if source != target else ()
         except _SeveralError:

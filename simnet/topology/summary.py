@@ -25,6 +25,10 @@ _RANKS_FOR_DISTANCE = (8, 128)  # as sources, as targets
 def topology_summary(topology: Topology) -> dict[str, Any]:
     """Return the figures of a topology as plain data.
 
+    Parameters
+    ----------
+    topology : Topology
+
     Returns
     -------
     dict
@@ -34,6 +38,11 @@ def topology_summary(topology: Topology) -> dict[str, Any]:
         ``longest_path_links`` (the most links between two ranks, looked for between some of them where there are many);
         ``bisection_bandwidth_bytes_per_s`` (`bisection_bandwidth`, None where it would take too long);
         ``oversubscription`` (`oversubscription`, None without uplinks).
+
+    Raises
+    ------
+    InputError
+        There is no way between two ranks.
     """
     arrays = topology.compiled
     links = Counter(zip(arrays.link_kind, arrays.link_bandwidth.tolist(), arrays.link_latency.tolist(), strict=True))
@@ -60,7 +69,22 @@ def topology_summary(topology: Topology) -> dict[str, Any]:
 
 
 def summary_lines(topology: Topology) -> list[str]:
-    """Return the summary as lines for people."""
+    """Return the summary as lines for people.
+
+    Parameters
+    ----------
+    topology : Topology
+
+    Returns
+    -------
+    list of str
+        As of `topology_summary`, with units.
+
+    Raises
+    ------
+    InputError
+        There is no way between two ranks.
+    """
     found = topology_summary(topology)
     nodes = ", ".join(f"{count} {kind}" for kind, count in found["nodes"].items())
     lines = [
@@ -87,6 +111,15 @@ def bisection_bandwidth(topology: Topology) -> float:
 
     The maximum flow between the halves, in order of rank; with an odd number the first half is the smaller one. Other
     halves may be harder to join, as in a torus whose first dimension is not the longest.
+
+    Parameters
+    ----------
+    topology : Topology
+
+    Returns
+    -------
+    float
+        [bytes/s]; infinite where there is one rank.
     """
     import networkx as nx
 
@@ -109,6 +142,15 @@ def oversubscription(topology: Topology) -> float | None:
     """Return the largest ratio, over switches that have hosts, of bandwidth from hosts to bandwidth to other switches.
 
     None where no such switch has a link to another one.
+
+    Parameters
+    ----------
+    topology : Topology
+
+    Returns
+    -------
+    float or None
+        Without unit; at most 1 where hosts can send at full speed.
     """
     arrays = topology.compiled
     kinds = np.array(arrays.node_kind, dtype=object)

@@ -45,15 +45,20 @@ def star(
     hosts : int
         At least 1.
     bandwidth_bytes_per_s, latency_s, kind, loss_probability, buffer_bytes
-        Of each cable, as of `Cable`.
+        Of each cable [bytes/s], [s], one of `LINK_KINDS`, of a packet, [bytes]; see `Cable`.
     host : HostSpec
         What is inside of each host.
     name : str
 
+    Returns
+    -------
+    Topology
+        The hosts, and a cable from each of their NICs to the switch.
+
     Raises
     ------
     InputError
-        Every argument that is out of range. The same for the other generators.
+        Every argument that is out of range.
 
     Examples
     --------
@@ -102,11 +107,21 @@ def leaf_spine(
     oversubscription : float, optional
         What the NICs of a rack can send by what its uplinks carry; it gives the bandwidth of an uplink.
     uplink_bandwidth_bytes_per_s : float, optional
-        The same directly; by default as of the host cables.
+        The same directly [bytes/s]; by default as of the host cables.
     uplink_latency_s : float, optional
-        By default as of the host cables.
+        [s]; by default as of the host cables.
     bandwidth_bytes_per_s, latency_s, kind, loss_probability, buffer_bytes, host, name
         As of `star`.
+
+    Returns
+    -------
+    Topology
+        ``leaves hosts_per_leaf`` hosts; ``leaves spines uplinks`` cables between switches.
+
+    Raises
+    ------
+    InputError
+        Every argument that is out of range, or two that say the same.
     """
     cable = Cable(bandwidth_bytes_per_s, latency_s, kind, loss_probability, buffer_bytes)
     checks = Checks()
@@ -159,6 +174,16 @@ def fat_tree(
     bandwidth_bytes_per_s, latency_s, kind, loss_probability, buffer_bytes, host, name
         As of `star`, for all cables. Hosts of several NICs have all of them on one edge switch, which then has more
         than k ports.
+
+    Returns
+    -------
+    Topology
+        Switches: k^2/2 at the edge, as many for aggregation, k^2/4 at the core.
+
+    Raises
+    ------
+    InputError
+        Every argument that is out of range.
     """
     cable = Cable(bandwidth_bytes_per_s, latency_s, kind, loss_probability, buffer_bytes)
     checks = Checks()
@@ -219,6 +244,17 @@ def rail_optimised(
         oversubscribed.
     bandwidth_bytes_per_s, latency_s, kind, loss_probability, buffer_bytes, host, name
         As of `star`. The number of rails is ``host.nics``.
+
+    Returns
+    -------
+    Topology
+        ``host.nics`` rail switches a unit, each with a cable to every spine.
+
+    Raises
+    ------
+    InputError
+        Every argument that is out of range, two that say the same, hosts that do not fill their units, or units or
+        rails that nothing joins.
     """
     cable = Cable(bandwidth_bytes_per_s, latency_s, kind, loss_probability, buffer_bytes)
     unit = hosts if hosts_per_unit is None else hosts_per_unit
@@ -287,11 +323,21 @@ def dragonfly(
     groups : int, optional
         By default a h + 1. With fewer each pair has as many cables as all pairs can have, and ports may be left over.
     local_bandwidth_bytes_per_s, local_latency_s : float, optional
-        Between routers of a group; by default as of the host cables.
+        Between routers of a group [bytes/s], [s]; by default as of the host cables.
     global_bandwidth_bytes_per_s, global_latency_s : float, optional
-        Between groups; by default as of the host cables.
+        Between groups [bytes/s], [s]; by default as of the host cables.
     bandwidth_bytes_per_s, latency_s, kind, loss_probability, buffer_bytes, host, name
         As of `star`.
+
+    Returns
+    -------
+    Topology
+        g groups of a routers, ``g a p`` hosts.
+
+    Raises
+    ------
+    InputError
+        Every argument that is out of range, and more groups than can all be joined.
     """
     cable = Cable(bandwidth_bytes_per_s, latency_s, kind, loss_probability, buffer_bytes)
     local = _uplink(cable, local_bandwidth_bytes_per_s, local_latency_s)

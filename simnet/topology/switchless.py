@@ -43,15 +43,20 @@ def ring(
     hosts : int
         At least 1.
     bandwidth_bytes_per_s, latency_s, kind, loss_probability, buffer_bytes
-        Of each cable, as of `Cable`.
+        Of each cable [bytes/s], [s], one of `LINK_KINDS`, of a packet, [bytes]; see `Cable`.
     host : HostSpec
         What is inside of each host.
     name : str
 
+    Returns
+    -------
+    Topology
+        N hosts, and N cables from N = 3 on.
+
     Raises
     ------
     InputError
-        Every argument that is out of range. The same for the other generators.
+        Every argument that is out of range.
     """
     cable = Cable(bandwidth_bytes_per_s, latency_s, kind, loss_probability, buffer_bytes)
     checks = Checks()
@@ -83,6 +88,16 @@ def torus(
         each host has two neighbours, of length 2 one, of length 1 none.
     bandwidth_bytes_per_s, latency_s, kind, loss_probability, buffer_bytes, host, name
         As of `ring`.
+
+    Returns
+    -------
+    Topology
+        As many hosts as the product of the lengths.
+
+    Raises
+    ------
+    InputError
+        Every argument that is out of range, and no dimension at all.
     """
     cable = Cable(bandwidth_bytes_per_s, latency_s, kind, loss_probability, buffer_bytes)
     checks = Checks()
@@ -116,6 +131,15 @@ def full_mesh(
         At least 1.
     bandwidth_bytes_per_s, latency_s, kind, loss_probability, buffer_bytes, host, name
         As of `ring`.
+
+    Returns
+    -------
+    Topology
+
+    Raises
+    ------
+    InputError
+        Every argument that is out of range.
     """
     cable = Cable(bandwidth_bytes_per_s, latency_s, kind, loss_probability, buffer_bytes)
     checks = Checks()
@@ -145,10 +169,21 @@ def nvlink_node(
     gpus : int
         At least 1.
     bandwidth_bytes_per_s, latency_s : float
-        Of the link between a GPU and the NVSwitch, in each direction; the defaults are those of `HostSpec`.
+        Of the link between a GPU and the NVSwitch, in each direction [bytes/s], [s]; the defaults are those of
+        `HostSpec`.
     pcie_bandwidth_bytes_per_s, pcie_latency_s, memory_bandwidth_bytes_per_s, gpu_model
         As of `HostSpec`.
     name : str
+
+    Returns
+    -------
+    Topology
+        Its ranks are the GPUs.
+
+    Raises
+    ------
+    InputError
+        Every argument that is out of range.
     """
     host = HostSpec(
         gpus=gpus,

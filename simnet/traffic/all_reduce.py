@@ -117,6 +117,21 @@ def hierarchical_all_reduce(
         A name out of `ALL_REDUCE`; also this one again, for another level.
     inside_options, across_options : mapping
         Options of the schedules inside and across; those inside hold for both.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; as few chunks as the three phases allow, N with rings inside and across.
+
+    Raises
+    ------
+    ValueError
+        No rank, groups that are not equal, or an unknown name.
+
+    References
+    ----------
+    .. [1] M. Cho et al., "BlueConnect", IBM J. of Research and Development 63(6), 2019.
+    .. [2] X. Jia et al., arXiv:1807.11205, 2018.
     """
     name = "hierarchical all-reduce"
     _require_ranks(name, ranks)
@@ -162,6 +177,20 @@ def torus_all_reduce(
     rows, columns : int
         R and C, with R C = N. One of them follows from the other; by default as near to each other as N allows, with
         no more rows than columns.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; N chunks.
+
+    Raises
+    ------
+    ValueError
+        No rank, or rows and columns that do not make up N.
+
+    References
+    ----------
+    .. [3] H. Mikami et al., arXiv:1811.05233, 2018.
     """
     name = "torus all-reduce"
     _require_ranks(name, ranks)

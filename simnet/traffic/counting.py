@@ -54,6 +54,11 @@ def count(schedule: Schedule, nodes: ArrayLike | None = None) -> Counts:
         The node that each rank is on, by any numbers: what does not leave its node is no message and takes no step. By
         default each rank has a node of its own.
 
+    Returns
+    -------
+    Counts
+        Steps, messages and bytes.
+
     Raises
     ------
     ValueError
@@ -76,6 +81,11 @@ def message_steps(schedule: Schedule, nodes: ArrayLike | None = None) -> Steps:
         One without deadlock.
     nodes : array_like of int
         See `count`.
+
+    Returns
+    -------
+    Steps
+        Arrays of shape (messages,).
 
     Raises
     ------

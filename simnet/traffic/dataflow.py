@@ -98,6 +98,10 @@ def dataflow_step(
     InputError
         Everything that is wrong: names that are there twice or unknown, devices that do not exist, times and sizes that
         are negative or no numbers, one output with two sizes; or else a circle, by name.
+
+    References
+    ----------
+    .. [1] M. Abadi et al. (TensorFlow), OSDI 2016, section 3.3.
     """
     count = 1 + max((operation.device for operation in operations), default=0) if devices is None else devices
     problems = [*_operation_problems(operations, count), *_edge_problems(operations, edges)]

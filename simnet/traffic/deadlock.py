@@ -37,10 +37,18 @@ def check_deadlock(schedule: Schedule) -> None:
     `simnet.traffic.validation.validate_schedule` accepts. Takes time proportional to operations and dependencies, not
     to firings, except for operations on a circle that has a negative offset.
 
+    Parameters
+    ----------
+    schedule : Schedule
+
     Raises
     ------
     DeadlockError
         Naming the firings of one such circle and what each waits for.
+
+    References
+    ----------
+    F. Commoner, A. Holt, S. Even, A. Pnueli, "Marked directed graphs", J. of Computer and System Sciences 5, 1971.
     """
     deps, count = schedule.dependencies, len(schedule.operations)
     lowest = int(deps.offset.min(initial=1))

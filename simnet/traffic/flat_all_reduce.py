@@ -91,7 +91,16 @@ def ring_all_reduce(
     Returns
     -------
     Schedule
-        c N operations and c N dependencies.
+        Over N ranks; c N m chunks, c N operations and c N dependencies.
+
+    Raises
+    ------
+    ValueError
+        No rank, a number below 1, or an unknown order.
+
+    References
+    ----------
+    .. [2] P. Patarasuk, X. Yuan, J. of Parallel and Distributed Computing 69(2), 2009.
     """
     require_positive("ring all-reduce", "channels", channels)
     require_positive("ring all-reduce", "pieces of a chunk", pipeline)
@@ -132,6 +141,20 @@ def star_all_reduce(
         See `ring_all_reduce`.
     hub : int
         The rank in the middle; it is one of the N.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; the buffer is one chunk.
+
+    Raises
+    ------
+    ValueError
+        No rank, or the hub is none.
+
+    References
+    ----------
+    .. [1] R. Thakur, R. Rabenseifner, W. Gropp, Int. J. of High Performance Computing Applications 19(1), 2005.
     """
     build = begin_schedule("star all-reduce", ranks, elements, element_bytes, chunks=1, divisible=divisible)
     require_rank(build, hub, "hub")
@@ -178,6 +201,20 @@ def tree_all_reduce(
     shape : {"binomial", "binary"}
     chunks : int
         m.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; m chunks.
+
+    Raises
+    ------
+    ValueError
+        No rank, no chunk, or an unknown shape.
+
+    References
+    ----------
+    .. [1] R. Thakur, R. Rabenseifner, W. Gropp, Int. J. of High Performance Computing Applications 19(1), 2005.
     """
     name = "tree all-reduce"
     require_positive(name, "chunks", chunks)
@@ -213,6 +250,21 @@ def double_tree_all_reduce(
         See `ring_all_reduce`.
     chunks : int
         m.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; m chunks a tree, 2m in all.
+
+    Raises
+    ------
+    ValueError
+        No rank or no chunk.
+
+    References
+    ----------
+    .. [4] P. Sanders, J. Speck, J. L. Träff, Parallel Computing 35(12), 2009.
+    .. [5] S. Jeaugey, NVIDIA developer blog, 2019.
     """
     require_positive("double tree all-reduce", "chunks", chunks)
     build = begin_schedule(
@@ -241,6 +293,21 @@ def butterfly_all_reduce(ranks: int, elements: int, element_bytes: float, *, div
     ----------
     ranks, elements, element_bytes, divisible
         See `ring_all_reduce`.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; the buffer is one chunk.
+
+    Raises
+    ------
+    ValueError
+        No rank.
+
+    References
+    ----------
+    .. [1] R. Thakur, R. Rabenseifner, W. Gropp, Int. J. of High Performance Computing Applications 19(1), 2005.
+    .. [3] R. Rabenseifner, "Optimization of collective reduction operations", ICCS 2004.
     """
     build = begin_schedule("butterfly all-reduce", ranks, elements, element_bytes, chunks=1, divisible=divisible)
     rounds, rank, even = fold(ranks)
@@ -278,6 +345,20 @@ def halving_doubling_all_reduce(
     ----------
     ranks, elements, element_bytes, divisible
         See `ring_all_reduce`.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; 2^q chunks.
+
+    Raises
+    ------
+    ValueError
+        No rank.
+
+    References
+    ----------
+    .. [3] R. Rabenseifner, "Optimization of collective reduction operations", ICCS 2004.
     """
     rounds, rank, even = fold(max(ranks, 1))
     build = begin_schedule(
@@ -318,9 +399,20 @@ def mesh_all_reduce(
         See `ring_all_reduce`.
     exchange : {"scatter", "full"}
 
+    Returns
+    -------
+    Schedule
+        Over N ranks; N chunks, or one for ``full``.
+
+    Raises
+    ------
+    ValueError
+        No rank, or an unknown exchange.
+
     References
     ----------
-    The direct algorithms of [1]_ (its section on reduce-scatter by pairwise exchange), all pairs at once.
+    .. [1] R. Thakur, R. Rabenseifner, W. Gropp, Int. J. of High Performance Computing Applications 19(1), 2005: its
+       reduce-scatter by pairwise exchange, all pairs at once.
     """
     if exchange not in ("scatter", "full"):
         raise ValueError(f"the exchange of a mesh all-reduce is 'scatter' or 'full': {exchange!r}")

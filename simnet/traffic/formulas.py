@@ -71,8 +71,8 @@ class VolumeRow(NamedTuple):
     architecture : a name out of `FORMULAS`
     nodes : K
     size_bytes : n [bytes]
-    counted_bytes, counted_steps, counted_transfers : of the schedule, message by message
-    formula_bytes, formula_steps, formula_transfers : of the closed formulas
+    counted_bytes, counted_steps, counted_transfers : of the schedule, message by message; the first [bytes]
+    formula_bytes, formula_steps, formula_transfers : of the closed formulas; the first [bytes]
     bytes_text, steps_text, transfers_text : these formulas
     """
 
@@ -101,6 +101,15 @@ def volume_table(nodes: Iterable[int], elements: int, element_bytes: float = 4.0
         Elements that each node has: n = elements element_bytes.
     element_bytes : float
         Size of one element [bytes].
+
+    Returns
+    -------
+    list of VolumeRow
+        For each architecture out of `FORMULAS` one a number of nodes, in this order.
+
+    Notes
+    -----
+    Sources of the formulas are with the functions that make the schedules, as `simnet.traffic.ring_all_reduce`.
     """
     size = elements * element_bytes
     rows = []

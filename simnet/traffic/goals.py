@@ -60,42 +60,109 @@ def all_reduce_goal(
     contributors, holders : sequence of int
         The ranks whose buffers are summed, and those that must end with the sum; all where not given. The others start
         with zeros, and may end with anything.
+
+    Returns
+    -------
+    Goal
     """
     return Goal(_whole(schedule, contributors), _whole(schedule, holders), zeros=True)
 
 
 def reduce_scatter_goal(schedule: Schedule) -> Goal:
-    """Return the goal that rank r gets the sum of all chunks r."""
+    """Return the goal that rank r gets the sum of all chunks r.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Of N chunks.
+
+    Returns
+    -------
+    Goal
+    """
     return Goal(_whole(schedule), _own(schedule))
 
 
 def all_gather_goal(schedule: Schedule) -> Goal:
-    """Return the goal that all ranks get all chunks, of which rank r has chunk r."""
+    """Return the goal that all ranks get all chunks, of which rank r has chunk r.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Of N chunks.
+
+    Returns
+    -------
+    Goal
+    """
     return Goal(_own(schedule), _whole(schedule))
 
 
 def broadcast_goal(schedule: Schedule, root: int = 0, holders: Sequence[int] | None = None) -> Goal:
-    """Return the goal that all ranks get the buffer of the root, or all `holders` where these are given."""
+    """Return the goal that all ranks get the buffer of the root, or all `holders` where these are given.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    root : int
+        The rank whose buffer it is.
+    holders : sequence of int
+        The ranks that must end with it; all where not given.
+
+    Returns
+    -------
+    Goal
+    """
     return Goal(_whole(schedule, [root]), _whole(schedule, holders))
 
 
 def reduce_goal(schedule: Schedule, root: int = 0, contributors: Sequence[int] | None = None) -> Goal:
-    """Return the goal that the root gets the sum of all buffers, or of those of the `contributors`.
+    """Return the goal that the root gets the sum of all buffers.
 
-    Those who do not contribute start with zeros.
+    Parameters
+    ----------
+    schedule : Schedule
+    root : int
+        The rank that must end with the sum.
+    contributors : sequence of int
+        The ranks whose buffers are summed; all where not given. The others start with zeros.
+
+    Returns
+    -------
+    Goal
     """
     return Goal(_whole(schedule, contributors), _whole(schedule, [root]), zeros=contributors is not None)
 
 
 def all_to_all_goal(schedule: Schedule) -> Goal:
-    """Return the goal that rank d gets from each rank s the share for it: chunk ``d N + s`` of all buffers together."""
+    """Return the goal that rank d gets from each rank s the share for it: chunk ``d N + s`` of all buffers together.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Of N^2 chunks.
+
+    Returns
+    -------
+    Goal
+    """
     owner, source = np.divmod(np.arange(schedule.partition.chunks), schedule.ranks)
     rank = np.arange(schedule.ranks)[:, np.newaxis]
     return Goal(rank == source, rank == owner)
 
 
 def send_recv_goal(schedule: Schedule) -> Goal:
-    """Return the goal that rank r gets the buffer of rank r - 1: chunk r - 1 of all buffers together."""
+    """Return the goal that rank r gets the buffer of rank r - 1: chunk r - 1 of all buffers together.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Of N chunks.
+
+    Returns
+    -------
+    Goal
+    """
     own = _own(schedule)
     return Goal(own, np.roll(own, 1, axis=0))
 

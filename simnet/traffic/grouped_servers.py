@@ -63,10 +63,20 @@ def grouped_push_pull(
     **options
         Of `parameter_server_push_pull`.
 
+    Returns
+    -------
+    Schedule
+        Ranks as of `parameter_server_push_pull`; g chunks a shard with ``ring``, one with ``star``.
+
     Raises
     ------
     ValueError
         Groups are not equal, or what `parameter_server_push_pull` refuses.
+
+    References
+    ----------
+    .. [1] Y. Jiang et al. (BytePS), OSDI 2020, section 4.2.
+    .. [2] T. Chen et al. (MXNet), arXiv:1512.01274, section 3.3.
     """
     if group == 1:
         return parameter_server_push_pull(workers, servers, elements, element_bytes, divisible=divisible, **options)

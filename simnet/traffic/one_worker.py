@@ -43,20 +43,35 @@ def push_to_servers(
     servers : int
         Ranks 1 .. M; the buffer is cut into one contiguous shard for each.
     elements : int
+        Elements in the buffer.
     element_bytes : float
-        [bytes]
+        Size of one element [bytes].
     divisible : bool
         Cut elements too, so that shards are exactly equal.
     only : int
         The whole buffer goes to this one of the servers, counted from 0.
     update_s_per_byte : float
-        Time of a core for each byte [s].
+        Time of a core for each byte [s/byte].
     core : int
         Of each server, which takes the updates one after the other.
     memory_accesses : float
         How often each byte is read or written in the memory of the server's host.
     replicated : sequence of int
         Servers with a replica each, as of `parameter_server_push_pull`; each push goes on to it.
+
+    Returns
+    -------
+    Schedule
+        Over 1 + M ranks, and those of the replicas; a chunk a shard.
+
+    Raises
+    ------
+    ValueError
+        No server, or `only` is none of them.
+
+    References
+    ----------
+    .. [1] J. Dean et al., "Large scale distributed deep networks", NIPS 2012.
     """
     build, shard, holder = _shards(
         servers, elements, element_bytes, divisible, only, "push to servers", len(replicated)
@@ -83,9 +98,30 @@ def pull_from_servers(
     only: int | None = None,
     replicas: int = 0,
 ) -> Schedule:
-    """Pull what servers hold [1]_; parameters as of `push_to_servers`; the last ranks are replicas without a part.
+    """Pull what servers hold [1]_.
 
     Steps 1; messages M; each server sends S/M; time S/B + p, uncontended.
+
+    Parameters
+    ----------
+    servers, elements, element_bytes, divisible, only
+        As of `push_to_servers`.
+    replicas : int
+        The last so many ranks are replicas, without a part.
+
+    Returns
+    -------
+    Schedule
+        Over 1 + M ranks, and those of the replicas; a chunk a shard.
+
+    Raises
+    ------
+    ValueError
+        No server, or `only` is none of them.
+
+    References
+    ----------
+    .. [1] J. Dean et al., "Large scale distributed deep networks", NIPS 2012.
     """
     build, shard, holder = _shards(servers, elements, element_bytes, divisible, only, "pull from servers", replicas)
     build.send(holder, 0, chunk=shard)
@@ -109,6 +145,22 @@ def send_to_all(others: int, elements: int, element_bytes: float, *, divisible: 
     """Send a buffer to each of some others, ranks 1 and up, at the same time.
 
     Steps 1; messages d; the worker sends d S; time d S/B + p, uncontended.
+
+    Parameters
+    ----------
+    others : int
+        d.
+    elements : int
+        Elements in the buffer.
+    element_bytes : float
+        Size of one element [bytes].
+    divisible : bool
+        Of no effect: the buffer is not cut.
+
+    Returns
+    -------
+    Schedule
+        Over 1 + d ranks; the buffer is one chunk.
     """
     build = ScheduleBuilder("send to neighbours", 1 + others, Partition(elements, element_bytes, 1, divisible))
     build.send(0, 1 + np.arange(others), reduce=1)
@@ -119,6 +171,20 @@ def average_in_pair(elements: int, element_bytes: float, *, divisible: bool = Fa
     """Average with rank 1, which answers with what it had [3]_.
 
     Steps 2; messages 2; each sends S; time 2(S/B + p), uncontended.
+
+    Parameters
+    ----------
+    elements, element_bytes, divisible
+        As of `send_to_all`.
+
+    Returns
+    -------
+    Schedule
+        Over 2 ranks; the buffer is one chunk.
+
+    References
+    ----------
+    .. [3] X. Lian et al. (AD-PSGD), ICML 2018.
     """
     build = ScheduleBuilder("average in a pair", 2, Partition(elements, element_bytes, 1, divisible))
     there = build.send(0, 1, reduce=1)
@@ -134,6 +200,16 @@ def neighbours_of(graph: str, workers: int) -> list[list[int]]:
     graph : str
         ``ring``: the one before and the one behind; ``mesh``: all others.
     workers : int
+
+    Returns
+    -------
+    list of list of int
+        One list a worker, from low to high.
+
+    Raises
+    ------
+    ValueError
+        Another graph.
 
     Examples
     --------
@@ -156,6 +232,29 @@ def gossip_round(
 
     A worker is through when it has what its neighbours had; it does not wait for anybody else.
     Steps 1; messages N d for d neighbours; each sends d S; time d S/B + p on an uncontended star.
+
+    Parameters
+    ----------
+    workers : int
+        N.
+    elements, element_bytes, divisible
+        As of `send_to_all`.
+    graph : str
+        ``ring`` or ``mesh``, as of `neighbours_of`.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; the buffer is one chunk.
+
+    Raises
+    ------
+    ValueError
+        Another graph.
+
+    References
+    ----------
+    .. [2] X. Lian et al. (D-PSGD), NIPS 2017.
     """
     pairs = [(worker, other) for worker, others in enumerate(neighbours_of(graph, workers)) for other in others]
     build = ScheduleBuilder("gossip", workers, Partition(elements, element_bytes, 1, divisible))

@@ -113,10 +113,21 @@ def parameter_server_push_pull(
         all pushes it sends there, and answers when it has arrived ([1]_, section 4.3: chains of two, replication after
         aggregation). A byte more for each of its shard, whatever the number of workers.
 
+    Returns
+    -------
+    Schedule
+        Over workers, servers, aggregators and replicas, in this order of ranks; a chunk a shard.
+
     Raises
     ------
     ValueError
         Numbers that are too small, or a server that does not exist.
+
+    References
+    ----------
+    .. [1] M. Li et al., OSDI 2014.
+    .. [2] Y. Jiang et al. (BytePS), OSDI 2020.
+    .. [3] L. Mai, C. Hong, P. Costa, HotCloud 2015.
     """
     if workers < 1 or servers < 1:
         raise ValueError(f"a parameter server needs at least one worker and one server: {workers}, {servers}")
@@ -213,8 +224,13 @@ def with_pulls(schedule: Schedule, workers: int, pulled: int) -> Schedule:
     schedule : Schedule
         Of `parameter_server_push_pull`.
     workers : int
+        How many of its ranks are workers.
     pulled : int
         Elements that each worker pulls of all servers together.
+
+    Returns
+    -------
+    Schedule
     """
     ops = schedule.operations
     pull = (ops.kind == Kind.SEND) & (ops.source >= workers) & (ops.target < workers)
@@ -227,6 +243,23 @@ def with_pulls(schedule: Schedule, workers: int, pulled: int) -> Schedule:
 
 def aggregator_count(workers: int, fan_in: int | None) -> int:
     """Return how many aggregators a tree of servers has for so many workers.
+
+    Parameters
+    ----------
+    workers : int
+        W.
+    fan_in : int or None
+        F, at least 2; None: no tree.
+
+    Returns
+    -------
+    int
+        A, of all levels together.
+
+    Raises
+    ------
+    ValueError
+        A fan-in below 2.
 
     Examples
     --------

@@ -66,10 +66,19 @@ def tree_of_parents_all_reduce(
     divisible : bool
         Cut elements too, so that chunks are exactly equal.
 
+    Returns
+    -------
+    Schedule
+        As many ranks as `parents` has; m chunks.
+
     Raises
     ------
     ValueError
         The parents are no tree, or there is no contributor.
+
+    References
+    ----------
+    .. [1] R. Graham et al. (SHArP), COM-HPC 2016.
     """
     build, rank, parent = _begin(
         "all-reduce along a given tree", parents, contributors, elements, element_bytes, chunks, divisible
@@ -96,6 +105,20 @@ def reduce_up(
     ----------
     parents, contributors, elements, element_bytes, chunks, divisible
         See `tree_of_parents_all_reduce`.
+
+    Returns
+    -------
+    Schedule
+        As many ranks as `parents` has; m chunks.
+
+    Raises
+    ------
+    ValueError
+        As of `tree_of_parents_all_reduce`.
+
+    References
+    ----------
+    .. [1] R. Graham et al. (SHArP), COM-HPC 2016.
     """
     build, rank, parent = _begin(
         "reduce along a given tree", parents, contributors, elements, element_bytes, chunks, divisible
@@ -124,6 +147,20 @@ def broadcast_down(
         See `tree_of_parents_all_reduce`.
     receivers : sequence of int
         The ranks that must get the buffer; all on the way to them get it too.
+
+    Returns
+    -------
+    Schedule
+        As many ranks as `parents` has; m chunks.
+
+    Raises
+    ------
+    ValueError
+        The parents are no tree, or there is no receiver.
+
+    References
+    ----------
+    .. [2] S. Deering, D. Cheriton, ACM Transactions on Computer Systems 8(2), 1990.
     """
     build, rank, parent = _begin(
         "broadcast along a given tree", parents, receivers, elements, element_bytes, chunks, divisible

@@ -104,6 +104,9 @@ def pipeline_step(
 
     One stage and one micro-batch is a step of a model that is split within its layers only, or not at all.
 
+    A stage does one pass at a time: in ``gpipe`` [1]_ all forward, then all backward, in ``1f1b`` [2]_, [3]_ by turns
+    after a warm-up. Its ranks all-reduce after each segment [4]_. `simnet.traffic.pipeline` says how long that takes.
+
     Parameters
     ----------
     stages : sequence of Stage
@@ -116,7 +119,7 @@ def pipeline_step(
     all_reduce : callable
         One out of `simnet.traffic.ALL_REDUCE`.
     element_bytes : float
-        Of what is all-reduced: a buffer has as few elements of equal size as there can be that are not larger.
+        Of what is all-reduced [bytes]: a buffer has as few elements of equal size as there can be that are not larger.
     divisible : bool
         Cut elements too, so that chunks of these buffers are exactly equal.
 
@@ -130,6 +133,13 @@ def pipeline_step(
     ------
     ValueError
         No stage, a stage without segments, an unknown order, or numbers below 1.
+
+    References
+    ----------
+    .. [1] Y. Huang et al. (GPipe), NeurIPS 2019.
+    .. [2] D. Narayanan et al. (PipeDream-flush), ICML 2021.
+    .. [3] D. Narayanan et al., SC 2021, section 2.2.
+    .. [4] M. Shoeybi et al. (Megatron-LM), arXiv:1909.08053, 2019.
     """
     name = "pipeline step"
     for what, value in (("stages", len(stages)), ("micro-batches", micro_batches), ("ranks of a stage", tensor)):

@@ -38,6 +38,16 @@ def direct_all_to_all(ranks: int, elements: int, element_bytes: float, *, divisi
         Size of one element [bytes].
     divisible : bool
         Cut elements too, so that shares are exactly equal.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; chunk ``d N + s`` of N^2 is what rank s has for rank d.
+
+    Raises
+    ------
+    ValueError
+        No rank.
     """
     build = _all_to_all("direct all-to-all", ranks, elements, element_bytes, divisible)
     if ranks > 1:
@@ -58,6 +68,20 @@ def pairwise_all_to_all(ranks: int, elements: int, element_bytes: float, *, divi
     ----------
     ranks, elements, element_bytes, divisible
         See `direct_all_to_all`.
+
+    Returns
+    -------
+    Schedule
+        As of `direct_all_to_all`.
+
+    Raises
+    ------
+    ValueError
+        No rank.
+
+    References
+    ----------
+    .. [1] R. Thakur, R. Rabenseifner, W. Gropp, Int. J. of High Performance Computing Applications 19(1), 2005.
     """
     build = _all_to_all("pairwise all-to-all", ranks, elements, element_bytes, divisible)
     rank = np.arange(ranks)
@@ -89,6 +113,16 @@ def ring_send_recv(ranks: int, elements: int, element_bytes: float, *, divisible
         Size of one element [bytes].
     divisible : bool
         Of no effect: the buffers are not cut.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; chunk r of N is the buffer of rank r.
+
+    Raises
+    ------
+    ValueError
+        No rank.
     """
     build = begin_schedule(
         "ring send-receive", ranks, ranks * elements, element_bytes, chunks=ranks, divisible=divisible

@@ -62,6 +62,21 @@ def tree_broadcast(
     shape : {"binomial", "binary"}
     chunks : int
         m.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; m chunks.
+
+    Raises
+    ------
+    ValueError
+        No rank, no chunk, a root that is no rank, or an unknown shape.
+
+    References
+    ----------
+    .. [1] R. Thakur, R. Rabenseifner, W. Gropp, Int. J. of High Performance Computing Applications 19(1), 2005.
+    .. [2] P. Sanders, J. Speck, J. L. Träff, Parallel Computing 35(12), 2009.
     """
     build = _begin("tree broadcast", ranks, elements, element_bytes, divisible, root, chunks)
     if _is_binomial(build, shape):
@@ -93,6 +108,20 @@ def tree_reduce(
         See `tree_broadcast`.
     root : int
         The rank that gets the sum.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; m chunks.
+
+    Raises
+    ------
+    ValueError
+        As of `tree_broadcast`.
+
+    References
+    ----------
+    .. [1] R. Thakur, R. Rabenseifner, W. Gropp, Int. J. of High Performance Computing Applications 19(1), 2005.
     """
     build = _begin("tree reduce", ranks, elements, element_bytes, divisible, root, chunks)
     if _is_binomial(build, shape):
@@ -119,6 +148,20 @@ def chain_broadcast(
         The rank whose buffer it is.
     chunks : int
         m.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; m chunks.
+
+    Raises
+    ------
+    ValueError
+        No rank, no chunk, or a root that is no rank.
+
+    References
+    ----------
+    .. [2] P. Sanders, J. Speck, J. L. Träff, Parallel Computing 35(12), 2009.
     """
     build = _begin("chain broadcast", ranks, elements, element_bytes, divisible, root, chunks)
     down_along(build, chain(ranks), _from_root(ranks, root), chunks=chunks)
@@ -138,6 +181,20 @@ def chain_reduce(
         See `chain_broadcast`.
     root : int
         The rank that gets the sum.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; m chunks.
+
+    Raises
+    ------
+    ValueError
+        As of `chain_broadcast`.
+
+    References
+    ----------
+    .. [2] P. Sanders, J. Speck, J. L. Träff, Parallel Computing 35(12), 2009.
     """
     build = _begin("chain reduce", ranks, elements, element_bytes, divisible, root, chunks)
     up_along(build, chain(ranks), _from_root(ranks, root), chunks=chunks)
@@ -173,6 +230,16 @@ def star_broadcast(ranks: int, elements: int, element_bytes: float, *, divisible
     ----------
     ranks, elements, element_bytes, divisible
         See `tree_broadcast`.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; the buffer is one chunk.
+
+    Raises
+    ------
+    ValueError
+        No rank.
     """
     build = begin_schedule("star broadcast", ranks, elements, element_bytes, chunks=1, divisible=divisible)
     if ranks > 1:
@@ -189,6 +256,16 @@ def star_reduce(ranks: int, elements: int, element_bytes: float, *, divisible: b
     ----------
     ranks, elements, element_bytes, divisible
         See `tree_broadcast`.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; the buffer is one chunk.
+
+    Raises
+    ------
+    ValueError
+        No rank.
     """
     build = begin_schedule("star reduce", ranks, elements, element_bytes, chunks=1, divisible=divisible)
     if ranks > 1:

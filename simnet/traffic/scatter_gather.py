@@ -50,6 +50,20 @@ def ring_reduce_scatter(ranks: int, elements: int, element_bytes: float, *, divi
         Size of one element [bytes].
     divisible : bool
         Cut elements too, so that chunks are exactly equal.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; N chunks.
+
+    Raises
+    ------
+    ValueError
+        No rank.
+
+    References
+    ----------
+    .. [2] P. Patarasuk, X. Yuan, J. of Parallel and Distributed Computing 69(2), 2009.
     """
     build = begin_schedule("ring reduce-scatter", ranks, elements, element_bytes, chunks=ranks, divisible=divisible)
     around_ring(build, ranks - 1, first=-1, reduce=ranks - 1)
@@ -66,6 +80,20 @@ def direct_reduce_scatter(ranks: int, elements: int, element_bytes: float, *, di
     ----------
     ranks, elements, element_bytes, divisible
         See `ring_reduce_scatter`.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; N chunks.
+
+    Raises
+    ------
+    ValueError
+        No rank.
+
+    References
+    ----------
+    .. [1] R. Thakur, R. Rabenseifner, W. Gropp, Int. J. of High Performance Computing Applications 19(1), 2005.
     """
     build = begin_schedule("direct reduce-scatter", ranks, elements, element_bytes, chunks=ranks, divisible=divisible)
     if ranks > 1:
@@ -92,6 +120,20 @@ def halving_reduce_scatter(ranks: int, elements: int, element_bytes: float, *, d
     ----------
     ranks, elements, element_bytes, divisible
         See `ring_reduce_scatter`.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; N chunks.
+
+    Raises
+    ------
+    ValueError
+        No rank.
+
+    References
+    ----------
+    .. [1] R. Thakur, R. Rabenseifner, W. Gropp, Int. J. of High Performance Computing Applications 19(1), 2005.
     """
     build = begin_schedule("halving reduce-scatter", ranks, elements, element_bytes, chunks=ranks, divisible=divisible)
     folded = fold(ranks)
@@ -123,6 +165,20 @@ def ring_all_gather(ranks: int, elements: int, element_bytes: float, *, divisibl
     ----------
     ranks, elements, element_bytes, divisible
         See `ring_reduce_scatter`.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; N chunks.
+
+    Raises
+    ------
+    ValueError
+        No rank.
+
+    References
+    ----------
+    .. [1] R. Thakur, R. Rabenseifner, W. Gropp, Int. J. of High Performance Computing Applications 19(1), 2005.
     """
     build = begin_schedule("ring all-gather", ranks, elements, element_bytes, chunks=ranks, divisible=divisible)
     around_ring(build, ranks - 1, first=0)
@@ -139,6 +195,16 @@ def direct_all_gather(ranks: int, elements: int, element_bytes: float, *, divisi
     ----------
     ranks, elements, element_bytes, divisible
         See `ring_reduce_scatter`.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; N chunks.
+
+    Raises
+    ------
+    ValueError
+        No rank.
     """
     build = begin_schedule("direct all-gather", ranks, elements, element_bytes, chunks=ranks, divisible=divisible)
     if ranks > 1:
@@ -161,6 +227,20 @@ def doubling_all_gather(ranks: int, elements: int, element_bytes: float, *, divi
     ----------
     ranks, elements, element_bytes, divisible
         See `ring_reduce_scatter`.
+
+    Returns
+    -------
+    Schedule
+        Over N ranks; N chunks.
+
+    Raises
+    ------
+    ValueError
+        No rank.
+
+    References
+    ----------
+    .. [1] R. Thakur, R. Rabenseifner, W. Gropp, Int. J. of High Performance Computing Applications 19(1), 2005.
     """
     build = begin_schedule("doubling all-gather", ranks, elements, element_bytes, chunks=ranks, divisible=divisible)
     folded = fold(ranks)

@@ -37,7 +37,17 @@ Floats = NDArray[np.float64]
 
 
 class Kind(IntEnum):
-    """What an operation is."""
+    """What an operation is.
+
+    Attributes
+    ----------
+    SEND
+        From rank to rank.
+    CALC
+        A calculation of one rank.
+    MEMORY
+        What is read and written in the memory of a rank's host.
+    """
 
     SEND = 0
     CALC = 1
@@ -45,7 +55,15 @@ class Kind(IntEnum):
 
 
 class Until(IntEnum):
-    """Which moment of a firing a dependency waits for; what is no send has only one, its end."""
+    """Which moment of a firing a dependency waits for; what is no send has only one, its end.
+
+    Attributes
+    ----------
+    DRAINED
+        The last byte has left; the end of what is no send.
+    DELIVERED
+        The receiver has it; the end of what is no send.
+    """
 
     DRAINED = 0
     DELIVERED = 1
@@ -65,6 +83,11 @@ class Partition:
         Number of chunks; the first ``elements mod chunks`` of them hold one element more.
     divisible : bool
         Cut into exactly equal parts instead, as closed forms assume; chunks may then hold fractions of an element.
+
+    Raises
+    ------
+    ValueError
+        Negative elements, or no chunk, or elements without size.
     """
 
     elements: int
@@ -94,7 +117,13 @@ class Partition:
         return self.elements // self.chunks * self.element_bytes
 
     def range_bytes(self, first: ArrayLike, width: ArrayLike) -> Floats:
-        """Return the size of `width` adjacent chunks from `first` on [bytes]; arrays broadcast."""
+        """Return the size of adjacent chunks [bytes]; arrays broadcast.
+
+        Parameters
+        ----------
+        first, width : array_like of int
+            The first of them, and how many.
+        """
         first, width = np.asarray(first), np.asarray(width)
         longer = np.clip(self.longer_chunks - first, 0, width)
         return np.asarray(width * self.chunk_bytes + longer * self.element_bytes, dtype=np.float64)
@@ -177,6 +206,10 @@ class Schedule:
     dependencies : Dependencies
     joint : bool
         Whether no rank can be complete before all have joined, as in an all-reduce.
+
+    References
+    ----------
+    A timed event graph: F. Baccelli et al., *Synchronization and Linearity*, 1992, chapter 2.
     """
 
     name: str
@@ -187,7 +220,13 @@ class Schedule:
     joint: bool = False
 
     def chunk(self, operation: int, firing: int) -> int:
-        """Return the first chunk that a firing of a send carries."""
+        """Return the first chunk that a firing of a send carries.
+
+        Parameters
+        ----------
+        operation, firing : int
+            Counted from 0.
+        """
         ops = self.operations
         turned = (int(ops.chunk_first[operation]) + firing * int(ops.chunk_step[operation])) % int(
             ops.chunk_modulus[operation]
@@ -195,7 +234,13 @@ class Schedule:
         return int(ops.chunk_offset[operation]) + turned
 
     def firing_bytes(self, operation: int, firing: int) -> float:
-        """Return the size of one firing of a send [bytes]."""
+        """Return the size of one firing of a send [bytes].
+
+        Parameters
+        ----------
+        operation, firing : int
+            Counted from 0.
+        """
         width = int(self.operations.chunk_width[operation])
         if width == 0:
             return float(self.operations.fixed_bytes[operation])
@@ -328,7 +373,16 @@ class ScheduleBuilder:
     def calc(
         self, rank: ArrayLike, seconds: ArrayLike = 0.0, *, stream: ArrayLike = -1, repeat: ArrayLike = 1
     ) -> Integers:
-        """Add calculations and return their indices; one of 0 s on no stream joins dependencies."""
+        """Add calculations and return their indices; one of 0 s on no stream joins dependencies.
+
+        Parameters
+        ----------
+        rank : array_like of int
+        seconds : array_like of float
+            Length of each firing [s].
+        stream, repeat : array_like of int
+            As of `Operations`.
+        """
         return self._add(Kind.CALC, rank, rank, stream, repeat, seconds, 0.0, 0, 0, 0, 1, 0, 0, -1)
 
     def memory(self, rank: ArrayLike, size_bytes: ArrayLike, *, repeat: ArrayLike = 1) -> Integers:
@@ -356,11 +410,29 @@ class ScheduleBuilder:
         until: ArrayLike = Until.DELIVERED,
         delay_s: ArrayLike = 0.0,
     ) -> None:
-        """Let firing k of `after` wait for firing ``k - offset`` of `before`."""
+        """Let firing k of `after` wait for firing ``k - offset`` of `before`.
+
+        Parameters
+        ----------
+        before, after : array_like of int
+            Indices of operations.
+        offset : array_like of int
+            Of any sign. Firings below it do not wait; none waits for more than the last firing of `before`.
+        until : array_like of int
+            One of `Until`.
+        delay_s : array_like of float
+            How much longer it waits [s].
+        """
         self._dependencies.append(_aligned((before, after, offset, until, delay_s)))
 
     def schedule(self, *, joint: bool = False) -> Schedule:
-        """Return what was collected; `joint` as of `Schedule`."""
+        """Return what was collected.
+
+        Parameters
+        ----------
+        joint : bool
+            As of `Schedule`.
+        """
         types = (np.int8, *[np.int64] * 4, np.float64, np.float64, *[np.int64] * 7)
         operations = Operations(*_columns(self._operations, types))
         dependencies = Dependencies(*_columns(self._dependencies, (np.int64, np.int64, np.int64, np.int8, np.float64)))

@@ -83,6 +83,22 @@ def map_reduce(
     broadcast : {"torrent", "tree", "star"}
     blocks : int
         b; by default of `SPARK_BLOCK_BYTES` each.
+
+    Returns
+    -------
+    Schedule
+        Over N + 1 ranks; b chunks for ``torrent``, else one.
+
+    Raises
+    ------
+    ValueError
+        No executor, a depth or number of blocks below 1, or an unknown reduce or broadcast.
+
+    References
+    ----------
+    .. [1] Apache Spark 3, class ``RDD``, method ``treeAggregate``; SPARK-2174.
+    .. [2] Apache Spark 3, class ``TorrentBroadcast``.
+    .. [3] M. Zaharia et al., "Resilient distributed datasets", NSDI 2012.
     """
     name = "map-reduce"
     if broadcast not in ("torrent", "tree", "star"):
@@ -131,6 +147,20 @@ def map_reduce_with_switches(
     broadcast : {"multicast"}
     chunks : int
         Pieces of what goes along the tree, which travel one behind the other.
+
+    Returns
+    -------
+    Schedule
+        As many ranks as `parents` has; `chunks` chunks.
+
+    Raises
+    ------
+    ValueError
+        No executor, a depth or number of chunks below 1, no tree, or an unknown reduce or broadcast.
+
+    References
+    ----------
+    Along the tree as `simnet.traffic.reduce_up` and `simnet.traffic.broadcast_down` have it, else as `map_reduce`.
     """
     if broadcast != "multicast":
         raise ValueError(f"the broadcast of switches is 'multicast': {broadcast!r}")
@@ -171,6 +201,19 @@ def tree_aggregate_rounds(partitions: int, depth: int) -> tuple[int, ...]:
     depth : int
         At least 1. There are at most so many stages, that to the driver included; one that would save no time is left
         out.
+
+    Returns
+    -------
+    tuple of int
+
+    Raises
+    ------
+    ValueError
+        A depth below 1.
+
+    References
+    ----------
+    .. [1] Apache Spark 3, class ``RDD``, method ``treeAggregate``; SPARK-2174.
 
     Examples
     --------

@@ -22,9 +22,14 @@ def validate_schedule(schedule: Schedule) -> None:
     Ranks, operations and chunks that do not exist; repeats below one; sizes and times that are negative or no numbers.
     Whether its firings wait for each other in a circle is another question: `simnet.traffic.deadlock`.
 
+    Parameters
+    ----------
+    schedule : Schedule
+
     Raises
     ------
     InputError
+        Everything that is wrong, by operation or dependency.
     """
     problems = [*_operation_problems(schedule)]
     if not problems:
@@ -34,7 +39,18 @@ def validate_schedule(schedule: Schedule) -> None:
 
 
 def describe_operation(schedule: Schedule, operation: int) -> str:
-    """Name an operation as a person would: ``send 0 -> 1 (operation 3)``."""
+    """Name an operation as a person would: ``send 0 -> 1 (operation 3)``.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    operation : int
+        Counted from 0.
+
+    Returns
+    -------
+    str
+    """
     ops = schedule.operations
     if ops.kind[operation] == Kind.SEND:
         return f"send {ops.source[operation]} -> {ops.target[operation]} (operation {operation})"

@@ -45,6 +45,10 @@ def table_workload(
     samples_per_s : float, optional
         Rate of one worker without communication, instead of the table's [samples/s].
 
+    Returns
+    -------
+    Workload
+
     Raises
     ------
     InputError

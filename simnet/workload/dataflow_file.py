@@ -33,6 +33,10 @@ def load_dataflow_json(path: str | Path) -> DataflowGraph:
     ----------
     path : str or Path
 
+    Returns
+    -------
+    DataflowGraph
+
     Raises
     ------
     InputError

@@ -73,6 +73,10 @@ def dataflow_from_data(data: Any, name: str) -> DataflowGraph:
     name : str
         Of the graph.
 
+    Returns
+    -------
+    DataflowGraph
+
     Raises
     ------
     InputError

@@ -20,6 +20,10 @@ class DataflowWorkload:
     graph : DataflowGraph
     batch_size : int
         Samples of one step.
+    gpu : str
+        For the result tables; may be empty.
+    precision : str
+        One of `PRECISIONS`.
     """
 
     graph: DataflowGraph
@@ -48,7 +52,13 @@ class DataflowWorkload:
         return self.model.tensor_elements
 
     def of_device(self, device: int) -> Model:
-        """Return the operations and gradients of one device as a model."""
+        """Return the operations and gradients of one device as a model.
+
+        Parameters
+        ----------
+        device : int
+            Counted from 0.
+        """
         return self._part([index for index in self.graph.order if self.graph.operations[index].device == device])
 
     def _part(self, order: tuple[int, ...] | list[int]) -> Model:

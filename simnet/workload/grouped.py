@@ -55,7 +55,13 @@ class GroupedWorkload:
         return self.model.tensor_elements
 
     def part_of(self, rank: int) -> int:
-        """Return the number of the group that a worker is in."""
+        """Return the number of the group that a worker is in.
+
+        Parameters
+        ----------
+        rank : int
+            The worker, counted from 0.
+        """
         return bisect_right(list(accumulate(self.workers)), rank)
 
 
@@ -64,5 +70,14 @@ AnyWorkload = Workload | GroupedWorkload | RecordedTrace | DataflowWorkload
 
 
 def parts_of(workload: AnyWorkload) -> Sequence[Workload | RecordedTrace | DataflowWorkload]:
-    """Return the workload of one worker of each group, which is the workload itself where all are alike."""
+    """Return the workload of one worker of each group, which is the workload itself where all are alike.
+
+    Parameters
+    ----------
+    workload : Workload, RecordedTrace, DataflowWorkload or GroupedWorkload
+
+    Returns
+    -------
+    sequence of Workload, RecordedTrace or DataflowWorkload
+    """
     return workload.parts if isinstance(workload, GroupedWorkload) else (workload,)

@@ -133,6 +133,11 @@ def training_memory(
     ------
     ValueError
         A number out of its range, or a name that is not known.
+
+    References
+    ----------
+    Parameters, gradients, optimizer state: S. Rajbhandari et al., *ZeRO*, SC 2020. Activations: V. Korthikanti et al.,
+    *Reducing Activation Recomputation in Large Transformer Models*, MLSys 2023, section 4.
     """
     if precision not in PRECISIONS or optimizer not in OPTIMIZERS or zero_stage not in _STAGES:
         raise ValueError(f"unknown precision, optimizer or stage: {precision!r}, {optimizer!r}, {zero_stage!r}")
@@ -167,6 +172,21 @@ def kept_activation_bytes(model: Model, precision: str) -> Floats:
 
     Which layer reads an output is not in the tables: it is taken for the next one. A layer that works in place keeps
     nothing of its own, but lets the output that it takes the place of be kept.
+
+    Parameters
+    ----------
+    model : Model
+    precision : str
+        One of `PRECISIONS`.
+
+    Returns
+    -------
+    ndarray of float, shape (layers,)
+        [bytes]
+
+    References
+    ----------
+    V. Korthikanti et al., *Reducing Activation Recomputation in Large Transformer Models*, MLSys 2023, section 4.
     """
     count = len(model.layers)
     kept = np.zeros(count)
@@ -191,6 +211,11 @@ def gpu_memory_bytes(gpu: str) -> float | None:
     gpu : str
         As in ``gpus.csv``. A name that stands for several variants, as ``v100`` does, has the memory of the largest:
         what does not fit there fits none of them.
+
+    Returns
+    -------
+    float or None
+        [bytes]
 
     Examples
     --------

@@ -66,12 +66,35 @@ class MemoryHierarchy:
 
 
 def working_set_bytes(hierarchy: MemoryHierarchy, samples: float) -> float:
-    """Return the working set of a worker with so many samples [bytes]."""
+    """Return the working set of a worker with so many samples [bytes].
+
+    Parameters
+    ----------
+    hierarchy : MemoryHierarchy
+    samples : float
+        That the worker passes over.
+
+    Returns
+    -------
+    float
+        [bytes]
+    """
     return samples * hierarchy.bytes_per_sample + hierarchy.fixed_bytes
 
 
 def memory_level(levels: Sequence[MemoryLevel], size_bytes: float) -> MemoryLevel:
     """Return the first level that a working set fits into.
+
+    Parameters
+    ----------
+    levels : sequence of MemoryLevel
+        From the nearest on.
+    size_bytes : float
+        Of the working set [bytes].
+
+    Returns
+    -------
+    MemoryLevel
 
     Raises
     ------
@@ -86,6 +109,17 @@ def memory_level(levels: Sequence[MemoryLevel], size_bytes: float) -> MemoryLeve
 
 def memory_time_s(hierarchy: MemoryHierarchy, samples: float) -> float:
     """Return the time that a pass over so many samples spends on memory: accesses over bandwidth [s].
+
+    Parameters
+    ----------
+    hierarchy : MemoryHierarchy
+    samples : float
+        That the worker passes over.
+
+    Returns
+    -------
+    float
+        [s]
 
     Raises
     ------
@@ -135,6 +169,11 @@ def with_memory_time(workload: Workload, hierarchy: MemoryHierarchy) -> Workload
         With the time of its arithmetic.
     hierarchy : MemoryHierarchy
 
+    Returns
+    -------
+    Workload
+        The same with longer passes.
+
     Raises
     ------
     ValueError
@@ -158,7 +197,12 @@ def with_serial_time(workload: Workload, serial_s: float) -> Workload:
     ----------
     workload : Workload
     serial_s : float
-        [s]
+        Before the first layer [s].
+
+    Returns
+    -------
+    Workload
+        The same with a longer forward pass.
     """
     first = np.zeros(len(workload.forward_s))
     first[0] = serial_s

@@ -164,6 +164,11 @@ class Workload:
         The part of it that every worker repeats, whatever its batch [s].
     memory_s : float
         The part of it that goes to the levels of a memory hierarchy, where one is given [s].
+
+    Raises
+    ------
+    ValueError
+        Times of layers that are negative, infinite or no numbers, or not one a layer.
     """
 
     model: Model

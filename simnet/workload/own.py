@@ -66,6 +66,11 @@ def load_workload_csv(
     samples_per_s : float, optional
         Rate of one worker without communication, to which all times are scaled [samples/s].
 
+    Returns
+    -------
+    Workload
+        Called like the file.
+
     Raises
     ------
     InputError
@@ -98,6 +103,10 @@ def workload_from_rows(
     name : str
     batch_size, gpu, precision, samples_per_s
         As for `load_workload_csv`.
+
+    Returns
+    -------
+    Workload
 
     Raises
     ------

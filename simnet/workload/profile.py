@@ -102,6 +102,11 @@ def from_profile(path: str | Path, *, rank: int | None = None) -> tuple[TraceRow
     rank : int, optional
         Which rank it is; what the profile says, or 0, when not given.
 
+    Returns
+    -------
+    tuple of TraceRow
+        Times are in seconds.
+
     Raises
     ------
     InputError

@@ -77,7 +77,13 @@ class Gpu:
     url: str
 
     def peak(self, precision: str) -> float | None:
-        """Return the peak rate in a precision [1/s], or None where it does not know it."""
+        """Return the peak rate in a precision [1/s], or None where it does not know it.
+
+        Parameters
+        ----------
+        precision : str
+            One of `PRECISIONS`.
+        """
         return dict(self.peak_flops_per_s).get(precision)
 
 
@@ -151,6 +157,16 @@ def layer_times(layers: Sequence[Layer], gpu: Gpu, precision: str, batch_size: f
     -------
     forward_s, backward_s : ndarray of float, shape (layers,)
         [s]
+
+    Raises
+    ------
+    InputError
+        The GPU has no peak rate in this precision.
+
+    References
+    ----------
+    S. Williams, A. Waterman, D. Patterson, *Roofline*, CACM 52(4), 2009. Minimal filtering of 3x3 convolutions in fp32:
+    A. Lavin, S. Gray, *Fast Algorithms for Convolutional Neural Networks*, CVPR 2016.
     """
     peak = gpu.peak(precision)
     if peak is None:

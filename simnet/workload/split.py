@@ -57,6 +57,11 @@ def split_into_stages(workload: Workload, stages: int) -> tuple[range, ...]:
     stages : int
         Each has at least one layer.
 
+    Returns
+    -------
+    tuple of range
+        Indices of layers, one range a stage.
+
     Raises
     ------
     InputError
@@ -91,6 +96,10 @@ def describe_stages(workload: Workload, stages: Sequence[range]) -> tuple[Stage,
     stages : sequence of range
         As of `split_into_stages`: all layers, in order.
 
+    Returns
+    -------
+    tuple of Stage
+
     Raises
     ------
     ValueError
@@ -121,6 +130,14 @@ def matrix_layers(model: Model) -> tuple[int, ...]:
 
     Splitting within layers splits these. An own workload does not say what its layers do: all that have parameters
     are taken.
+
+    Parameters
+    ----------
+    model : Model
+
+    Returns
+    -------
+    tuple of int
     """
     known = any(layer.op_class for layer in model.layers)
     return tuple(
@@ -131,6 +148,18 @@ def matrix_layers(model: Model) -> tuple[int, ...]:
 
 
 def output_bytes_per_sample(model: Model, precision: str) -> Floats:
-    """Return the size of each layer's output in a precision, shape (layers,) [bytes]."""
+    """Return the size of each layer's output in a precision, shape (layers,) [bytes].
+
+    Parameters
+    ----------
+    model : Model
+    precision : str
+        One of `PRECISIONS`.
+
+    Returns
+    -------
+    ndarray of float, shape (layers,)
+        [bytes]
+    """
     scale = ACTIVATION_BYTES[precision] / DTYPE_BYTES["fp32"]
     return scale * np.array([layer.activation_bytes for layer in model.layers])

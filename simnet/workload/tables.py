@@ -87,12 +87,26 @@ def _entries() -> dict[str, ModelEntry]:
 
 
 def list_models() -> tuple[str, ...]:
-    """Return the names of the shipped models, sorted."""
+    """Return the names of the shipped models, sorted.
+
+    Returns
+    -------
+    tuple of str
+    """
     return tuple(sorted(_entries()))
 
 
 def model_entry(name: str) -> ModelEntry:
     """Return what the list says of a shipped model.
+
+    Parameters
+    ----------
+    name : str
+        One of `list_models`.
+
+    Returns
+    -------
+    ModelEntry
 
     Raises
     ------

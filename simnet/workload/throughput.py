@@ -111,7 +111,19 @@ def list_throughput(
     gpu : str, optional
         Only those of this GPU; ``v100`` stands for all its variants, ``v100_sxm2`` for some.
     precision : str, optional
+        Only those in this one of `PRECISIONS`.
     sequence_length : int, optional
+        Only those of so many tokens per sample.
+
+    Returns
+    -------
+    tuple of Throughput
+        Each with its rate [samples/s] and the source of it.
+
+    Raises
+    ------
+    InputError
+        There is no such model.
     """
     measured_as = None if model is None else model_entry(model).measured_as
     return tuple(
@@ -127,7 +139,24 @@ def list_throughput(
 def throughput_curve(
     model: str, gpu: str, precision: str, sequence_length: int | None = None
 ) -> tuple[Throughput, ...]:
-    """Return the rates between which times are interpolated, by batch size; one a batch, times growing with it."""
+    """Return the rates between which times are interpolated, by batch size; one a batch, times growing with it.
+
+    Parameters
+    ----------
+    model, gpu, precision : str
+        As of `list_throughput`.
+    sequence_length : int, optional
+        Tokens per sample; None for models without sequences.
+
+    Returns
+    -------
+    tuple of Throughput
+
+    Raises
+    ------
+    InputError
+        There is no such model.
+    """
     rows = [row for row in list_throughput(model, gpu, precision) if row.sequence_length == sequence_length]
     curve: list[Throughput] = []
     for row in sorted(rows, key=lambda row: row.preference):

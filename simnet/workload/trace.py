@@ -140,7 +140,13 @@ class RecordedTrace:
         return _differences(self.backward_end_s, self.forward_time_s)
 
     def step(self, iteration: int, rank: int) -> TraceStep:
-        """Return one recorded iteration of one rank."""
+        """Return one recorded iteration of one rank.
+
+        Parameters
+        ----------
+        iteration, rank : int
+            Counted from 0.
+        """
         ends = self.backward_end_s[iteration, rank]
         return TraceStep(
             float(self.iteration_time_s[iteration, rank]),
@@ -152,7 +158,14 @@ class RecordedTrace:
 
 
 def write_trace(path: str | Path, rows: Iterable[TraceRow]) -> None:
-    """Write a trace that `load_trace` reads; times are written so that they are read back unchanged."""
+    """Write a trace that `load_trace` reads; times are written so that they are read back unchanged.
+
+    Parameters
+    ----------
+    path : str or Path
+        CSV file.
+    rows : iterable of TraceRow
+    """
     with write_whole(Path(path)) as made:
         made.write_text(trace_text(rows), encoding="utf-8", newline="\n")
 

@@ -62,6 +62,10 @@ def load_trace(
     gpu, precision : str, optional
         For the result tables.
 
+    Returns
+    -------
+    RecordedTrace
+
     Raises
     ------
     InputError

@@ -30,6 +30,11 @@ def bars(frame: pd.DataFrame, y: str = "scaling_efficiency", by: Iterable[str] =
     by : iterable of str
         Columns that name the bars; by default those of the sweep's parameters in which rows differ.
     title : str
+
+    Returns
+    -------
+    Figure
+        Of matplotlib.
     """
     figure, axes, names = _lying_bars(frame, by)
     drawn = axes.barh(range(len(frame)), frame[y], color=COLOURS[0], height=0.7)
@@ -51,6 +56,11 @@ def breakdown(frame: pd.DataFrame, by: Iterable[str] = (), *, title: str = "") -
     by : iterable of str
         Columns that name the bars; by default those of the sweep's parameters in which rows differ.
     title : str
+
+    Returns
+    -------
+    Figure
+        Of matplotlib; the length of a bar is the time of an iteration.
     """
     figure, axes, names = _lying_bars(frame, by)
     left = pd.Series(0.0, index=frame.index)

@@ -49,6 +49,11 @@ def curves(
         Double the value with each step of the axis, where x is a number.
     log_y : bool
         Have ten times the value with each step of the other axis.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib.
     """
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.add_subplot()
@@ -79,6 +84,11 @@ def panels(
         Column whose values are written above the panels, in the order of the frame.
     line : bool
         Join the points.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib.
     """
     figure, cells = panel_axes(frame, panel, title)
     for axes, name, group in cells:

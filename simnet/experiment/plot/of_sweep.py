@@ -98,6 +98,11 @@ def plot(
     x, y, by : str, optional
         Columns, in the place of what the picture would choose.
 
+    Returns
+    -------
+    Figure
+        Of matplotlib; ``figure.savefig("picture.svg")`` writes it.
+
     Raises
     ------
     InputError

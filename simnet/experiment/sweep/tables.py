@@ -195,6 +195,11 @@ def load_sweep(folder: str | Path, *, index: bool = False) -> pd.DataFrame:
     index : bool
         Make the parameters the index.
 
+    Returns
+    -------
+    DataFrame
+        One row a point and job, as of `simnet.sweep`; `simnet.experiment.columns` has each column and its unit.
+
     Raises
     ------
     InputError
