@@ -11,7 +11,7 @@ import pytest
 import simnet
 
 # Some versions of typer import pydantic where it is there.
-HEAVY = ("numpy", "pandas", "numba", "networkx", "matplotlib", "pyarrow", "simpy", "yaml")
+HEAVY = ("numpy", "pandas", "numba", "networkx", "matplotlib", "pyarrow", "simpy", "yaml", "simnet.extensions")
 
 SCRIPT = """\
 import json, resource, sys
