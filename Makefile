@@ -2,14 +2,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench fuzz check lint results surveys validate docs compile-time clean
+.PHONY: demo test bench fuzz check lint results surveys validate docs compile-time footprint clean
 
 # The main job: 100 GPUs over RDMA and IPoIB (100 Gbit/s InfiniBand) and over TCP (10 Gbit/s Ethernet).
 demo: $(VENV)/.installed
 	$(BIN)/simnet run inception_v3_100gpu inception_v3_100gpu_ipoib inception_v3_100gpu_tcp_10g
 
+# A file's tests go to one process, so that what they share is made once.
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -n auto -m "not slow"
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow"
 
 # All benchmarks, the long ones too. For the comparison with SimGrid see docs/simgrid.md.
 bench: $(VENV)/.installed-dev
@@ -44,8 +45,13 @@ surveys: $(VENV)/.installed
 docs: $(VENV)/.installed
 	$(BIN)/python docs/make.py
 
+# In a cache folder of its own, or in the one that CACHE names.
 compile-time: $(VENV)/.installed
-	SIMNET_CACHE_DIR=$$(mktemp -d) $(BIN)/python -c "from simnet.fabric.warm_up import compile_kernels; print(f'kernels compiled in {compile_kernels(print):.1f} s')"
+	SIMNET_CACHE_DIR=$${CACHE:-$$(mktemp -d)} $(BIN)/python -c "from simnet.fabric.warm_up import compile_kernels; print(f'kernels compiled in {compile_kernels(print):.1f} s')"
+
+# What an installation takes of a disk, and how long it takes to start.
+footprint: $(VENV)/.installed
+	$(BIN)/python benchmarks/footprint.py
 
 $(VENV)/.installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

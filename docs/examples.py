@@ -5,7 +5,8 @@ Code blocks are read by their first line:
 * ``console``: lines that begin with ``$`` are commands, the others what they print;
 * a language and a file name (``yaml my_job.yaml``): the file, written before what follows runs;
 * ``python``: run; a block ``text`` right behind it is what it prints;
-* a comment ``<!-- file: SOURCE -> NAME -->`` copies a file of the repository.
+* a comment ``<!-- file: SOURCE -> NAME -->`` copies a file of the repository;
+* a comment ``<!-- installed: FOLDER -->``: commands find the package in this folder of the repository, as if installed.
 
 Everything on a page runs in one empty folder, in order. Other blocks are not run. Commands are ``simnet ...``,
 ``python FILE``, ``make demo``, ``cat FILE``, ``head -N FILE`` and ``ls FOLDER``, and ``| grep -E PATTERN`` behind them.
@@ -15,10 +16,12 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import runpy
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,6 +36,7 @@ ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r"^```(?P<about>[^\n`]+)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 _COMPILING = "compiling the simulation kernels"
 _COPY = re.compile(r"<!-- file: (\S+) -> (\S+) -->")
+_INSTALLED = re.compile(r"<!-- installed: (\S+) -->")
 _CLOCK = re.compile(r"^wall_time_s .*$|(?<=\"wall_time_s\": )[0-9.e-]+", re.MULTILINE)
 
 
@@ -74,12 +78,13 @@ def run_page(page: str, folder: Path) -> Iterator[Example]:
     last_end = 0
     for source, name in _COPY.findall(page):
         shutil.copy(ROOT / source, folder / name)
-    with contextlib.chdir(folder):
+    installed = [str(ROOT / package) for package in _INSTALLED.findall(page)]
+    with contextlib.chdir(folder), mock.patch.object(sys, "path", [*sys.path, *installed]):
         for block in _BLOCK.finditer(page):
             language, _, file = block["about"].partition(" ")
             printed = None
             if language == "console":
-                printed = _console(block["text"])
+                printed = _console(block["text"], installed)
             elif file:
                 Path(file).parent.mkdir(parents=True, exist_ok=True)
                 Path(file).write_text(block["text"], encoding="utf-8")
@@ -104,22 +109,22 @@ def _comparable(text: str) -> str:
     return _CLOCK.sub("wall_time_s", text)
 
 
-def _console(text: str) -> str:
+def _console(text: str, installed: list[str]) -> str:
     commands = [line for line in text.splitlines() if line.startswith("$ ")]
-    return "".join(f"{line}\n{_printed_by(lambda line=line: _pipeline(line[2:]))}" for line in commands)
+    return "".join(f"{line}\n{_printed_by(lambda line=line: _pipeline(line[2:], installed))}" for line in commands)
 
 
-def _pipeline(line: str) -> None:
+def _pipeline(line: str, installed: list[str]) -> None:
     words = shlex.split(line)
     if "|" not in words:
-        _command(words)
+        _command(words, installed)
         return
     pipe = words.index("|")
     grep, option, pattern = words[pipe + 1 :]
     if (grep, option) != ("grep", "-E"):
         raise ValueError(f"an example cannot run {line!r}")
     with contextlib.redirect_stdout(io.StringIO()) as output:
-        _command(words[:pipe])
+        _command(words[:pipe], installed)
     print("\n".join(found for found in output.getvalue().splitlines() if re.search(pattern, found)))
 
 
@@ -131,10 +136,12 @@ def _printed_by(action: Any) -> str:
     return "".join(f"{line}\n" for line in lines if not line.startswith(_COMPILING))
 
 
-def _command(words: list[str]) -> None:
+def _command(words: list[str], installed: list[str]) -> None:
     program, *arguments = words
     if program == "make":
-        _command(_recipe(*arguments))
+        _command(_recipe(*arguments), installed)
+    elif program == "simnet" and installed:
+        _simnet_of_its_own(arguments, installed)
     elif program == "simnet":
         _simnet(arguments)
     elif program == "python":
@@ -164,3 +171,17 @@ def _simnet(arguments: list[str]) -> None:
 
     with mock.patch.object(sys, "argv", ["simnet", *arguments]), contextlib.suppress(SystemExit):
         main()
+
+
+def _simnet_of_its_own(arguments: list[str], installed: list[str]) -> None:
+    """Run the command in a process of its own: packages are looked for once in a process."""
+    paths = os.pathsep.join([str(ROOT), *installed])
+    finished = subprocess.run(
+        [sys.executable, "-m", "simnet", *arguments],
+        env=os.environ | {"PYTHONPATH": paths},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    print(finished.stdout, end="")

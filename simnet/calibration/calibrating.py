@@ -20,7 +20,7 @@ from simnet.calibration.perftest import HEADER as PERFTEST
 from simnet.calibration.perftest import read_perftest
 from simnet.calibration.protocol_file import base_line, protocol_file, protocol_values, source_text
 from simnet.errors import InputError, Problem, attempt, nearest
-from simnet.protocols import PROTOCOLS, resolve
+from simnet.protocols import protocol_names, resolve
 from simnet.scenario.fields import Name
 from simnet.scenario.load import name_of
 from simnet.traffic import BUS_FACTOR
@@ -118,8 +118,8 @@ def calibrate(
         Everything that is wrong with the log, or with the other parameters.
     """
     problems: list[Problem] = []
-    if base is not None and base not in PROTOCOLS:
-        problems.append(Problem(f"there is no protocol {base!r}", nearest(base, PROTOCOLS), source="--base"))
+    if base is not None and base not in protocol_names():
+        problems.append(Problem(f"there is no protocol {base!r}", nearest(base, protocol_names()), source="--base"))
     if name is not None and (not isinstance(name, str) or not Name.pattern.fullmatch(name)):
         problems.append(
             Problem(f"{name!r} is no name", "letters, digits, '_', '-', '+' and '.' are wanted", source="--name")

@@ -144,7 +144,7 @@ def protocol_file(base: str, name: str, source: str, values: Mapping[str, Any]) 
     Parameters
     ----------
     base : str
-        One of `simnet.protocols.PROTOCOLS`.
+        One of `simnet.protocols.protocol_names`.
     name : str
     source : str
     values : mapping

@@ -85,9 +85,9 @@ def collective(
 
 def _heading(settings: CollectiveSettings) -> str:
     from simnet.scenario.algorithm_options import unusual
-    from simnet.traffic import COLLECTIVES
+    from simnet.traffic import algorithm_of
 
-    make = COLLECTIVES[settings.collective].algorithms[settings.algorithm].make
+    make = algorithm_of(settings.collective, settings.algorithm).make
     options = "".join(f", {option}" for option in unusual(settings.options, make))
     ranks = len(settings.nodes)
     return (

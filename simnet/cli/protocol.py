@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from simnet.protocols import FlowProtocol
 
 __all__ = ["app"]
 
@@ -20,18 +24,32 @@ class _Links(StrEnum):
 
 @app.command("list")
 def list_protocols() -> None:
-    """Print every protocol, and what it does about loss and congestion."""
-    from simnet.protocols import PROTOCOLS, resolve
+    """Print every protocol, also of packages, and what it does about loss and congestion."""
+    from simnet.errors import InputError, attempt
+    from simnet.protocols import misnamed_protocols, protocol_names
 
     rows = [("name", "reliability", "congestion control", "summary")]
-    for name in PROTOCOLS:
-        meant = {protocol.name: protocol for protocol in (resolve(name, link_kinds=[links]) for links in _Links)}
+    problems = misnamed_protocols()
+    for name in protocol_names():
+        found = attempt(problems, partial(_resolved, name))
+        meant = {protocol.name: protocol for protocol in found or ()}
+        if not meant:
+            continue
         if name in meant:
             transport, summary = meant[name].transport, meant[name].summary
             rows.append((name, transport.reliability, transport.congestion_control, summary))
         else:
             rows.append((name, "", "", " or ".join(meant)))
     _print_columns(rows)
+    if problems:
+        raise InputError(problems)
+
+
+def _resolved(name: str) -> list[FlowProtocol]:
+    """Return what a name means, on each kind of links."""
+    from simnet.protocols import resolve
+
+    return [resolve(name, link_kinds=[links]) for links in _Links]
 
 
 @app.command()

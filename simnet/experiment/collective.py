@@ -25,7 +25,7 @@ from simnet.fabric.network import Network
 from simnet.fabric.placement import Placement, place
 from simnet.protocols import mismatch
 from simnet.scenario import CollectiveSettings
-from simnet.traffic import BUS_FACTOR, COLLECTIVES, check_deadlock
+from simnet.traffic import BUS_FACTOR, algorithm_of, check_deadlock
 from simnet.units import GIGA, MICROSECOND
 from simnet.workload import DTYPE_BYTES
 
@@ -83,7 +83,7 @@ def run_collective(
     if warning:
         say(f"warning: {warning}")
     ranks = len(settings.nodes)
-    algorithm = COLLECTIVES[settings.collective].algorithms[settings.algorithm]
+    algorithm = algorithm_of(settings.collective, settings.algorithm)
     steps = algorithm.steps(ranks, **settings.options)
     factor = BUS_FACTOR[settings.collective](ranks)
     element_bytes = DTYPE_BYTES[settings.dtype]

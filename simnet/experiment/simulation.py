@@ -22,6 +22,7 @@ from simnet.fabric.messages import TakeMessages
 from simnet.fabric.network import Network
 from simnet.fabric.packet.fabric import PacketFabric, compile_packet_kernels
 from simnet.fabric.warm_up import compile_kernels
+from simnet.protocols import own_controls
 from simnet.scenario import Scenario
 from simnet.training.background import start_background
 from simnet.training.job import Job, start_job
@@ -53,7 +54,10 @@ def make_fabric(scenario: Scenario, env: simpy.Environment, network: Network, re
     if scenario.packet is None:
         return FluidFabric(*common)
     slow_hosts = {fault.host for fault in scenario.faults if isinstance(fault, HostSlow)}
-    return PacketFabric(*common, settings=scenario.packet, seed=scenario.run.seed, slow_hosts=slow_hosts)
+    controls = own_controls(scenario.protocol.transport.congestion_control)
+    return PacketFabric(
+        *common, settings=scenario.packet, seed=scenario.run.seed, controls=controls, slow_hosts=slow_hosts
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from simnet.fabric.bounds import Bound
-from simnet.fabric.conditions import Conditions
 from simnet.fabric.network import Network
-from simnet.fabric.play import Play
 from simnet.traffic.schedule import Schedule
+
+if TYPE_CHECKING:
+    from simnet.fabric.bounds import Bound
+    from simnet.fabric.conditions import Conditions
+    from simnet.fabric.play import Play
 
 __all__ = ["Counts", "Fabric", "Placed"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import simpy
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from simnet.engine.alarm import URGENT, Alarm
 from simnet.fabric.network import Network
-from simnet.fabric.placement import Placement
+
+if TYPE_CHECKING:
+    from simnet.fabric.placement import Placement
 
 __all__ = ["Play", "PlayingFabric"]
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from simnet.protocols.defaults import Default, Definition
+from simnet.protocols.defaults import Default, Definition, changed
 from simnet.protocols.fields import FIELDS, ProtocolField
 from simnet.protocols.flow_protocol import FlowProtocol, lead_time_s, message_time_s, wire_bytes, with_no_overheads
-from simnet.protocols.registry import PROTOCOLS, ProtocolValue, mismatch, resolve, values
+from simnet.protocols.registry import (
+    PROTOCOLS,
+    ProtocolValue,
+    mismatch,
+    misnamed_protocols,
+    own_controls,
+    protocol_names,
+    resolve,
+    values,
+)
 from simnet.protocols.transport import Transport
 
 __all__ = [
@@ -17,9 +26,13 @@ __all__ = [
     "ProtocolField",
     "ProtocolValue",
     "Transport",
+    "changed",
     "lead_time_s",
     "message_time_s",
     "mismatch",
+    "misnamed_protocols",
+    "own_controls",
+    "protocol_names",
     "resolve",
     "values",
     "wire_bytes",

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-__all__ = ["Default", "Definition", "Framing", "Value", "changed"]
+from simnet.extensions import Extensions
+from simnet.protocols.congestion.control import Control
+
+__all__ = ["EXTENSIONS", "Default", "Definition", "Framing", "Value", "changed"]
+
+EXTENSIONS = Extensions("protocol", "simnet.protocols")
+"""Protocols that installed packages add: each a `Definition`, or a `simnet.protocols.FlowProtocol`."""
 
 Value = float | str | bool
 
@@ -47,6 +53,8 @@ class Definition:
         Where the sizes of the headers are from.
     defaults : tuple of Default
         Every field that has a meaning for it, but payload and header; the others are those of an ideal network.
+    control : type of Control or None
+        A congestion control of its own, which is called as the protocol is; for `PacketFabric`.
     """
 
     name: str
@@ -55,6 +63,7 @@ class Definition:
     framing: Framing
     framing_source: str
     defaults: tuple[Default, ...]
+    control: type[Control] | None = None
 
 
 def changed(defaults: Iterable[Default], *changes: Default) -> tuple[Default, ...]:

@@ -9,7 +9,7 @@ from inspect import cleandoc
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from simnet.protocols.defaults import Value
+from simnet.protocols.defaults import EXTENSIONS, Value
 from simnet.protocols.flow_protocol import FlowProtocol
 from simnet.protocols.transport import CongestionControl, LinkFlowControl, Reliability, Transport
 from simnet.units import format_bandwidth, format_duration, format_duration_per_byte, format_size
@@ -220,7 +220,7 @@ _BEHAVIOUR = (
         "congestion_control",
         "choice",
         "what sets the window or the pace of a sender",
-        choices=get_args(CongestionControl),
+        choices=(*get_args(CongestionControl), *EXTENSIONS.names(get_args(CongestionControl))),
     ),
     ProtocolField(
         "link_flow_control",

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from simnet.errors import InputError, Problem, nearest
+from simnet.protocols.added import added_definition
 from simnet.protocols.best_effort import BEST_EFFORT
+from simnet.protocols.checking import value_problems
+from simnet.protocols.congestion import CONTROLS, Control
 from simnet.protocols.congestion.dcqcn_parameters import VENDOR
-from simnet.protocols.defaults import Definition, Value, changed
+from simnet.protocols.defaults import EXTENSIONS, Definition, Value, changed
 from simnet.protocols.dpdk import DPDK
-from simnet.protocols.fields import FIELDS, ProtocolField
+from simnet.protocols.fields import FIELDS
 from simnet.protocols.flow_protocol import FlowProtocol
 from simnet.protocols.grpc import GRPC
 from simnet.protocols.ideal import IDEAL
@@ -22,7 +24,16 @@ from simnet.protocols.rdma import INFINIBAND, IRN, ROCE, ROCE_LOSSY
 from simnet.protocols.tcp import DCTCP, TCP, TCP_RENO
 from simnet.protocols.transport import Transport
 
-__all__ = ["PROTOCOLS", "ProtocolValue", "mismatch", "resolve", "values"]
+__all__ = [
+    "PROTOCOLS",
+    "ProtocolValue",
+    "mismatch",
+    "misnamed_protocols",
+    "own_controls",
+    "protocol_names",
+    "resolve",
+    "values",
+]
 
 _DEFINITIONS = MappingProxyType(
     {
@@ -49,7 +60,7 @@ _INSIDE_A_HOST = frozenset({"nvlink", "pcie", "upi"})
 _FITS_ANYTHING = frozenset({"other"})
 
 PROTOCOLS = (*_DEFINITIONS, *_ALIASES, "rdma")
-"""The names that a scenario may use; ``rdma`` is ``infiniband`` or ``roce``, as the links are."""
+"""The names that come with simnet; ``rdma`` is ``infiniband`` or ``roce``, as the links are."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +84,23 @@ class ProtocolValue:
     source: str
 
 
+def protocol_names() -> tuple[str, ...]:
+    """Return the names that a scenario may use: `PROTOCOLS`, and those that installed packages add."""
+    return (*PROTOCOLS, *EXTENSIONS.names(PROTOCOLS))
+
+
+def misnamed_protocols() -> list[Problem]:
+    """Return what is wrong with names under which packages add protocols, and which are in no list."""
+    return list(EXTENSIONS.misnamed())
+
+
 def resolve(name: str, overrides: Mapping[str, Value] | None = None, link_kinds: Iterable[str] = ()) -> FlowProtocol:
     """Return the protocol that a name and overrides mean.
 
     Parameters
     ----------
     name : str
-        One of `PROTOCOLS`.
+        One of `protocol_names`.
     overrides : mapping
         Values by the names of the fields, in their units; see `simnet.protocols.FIELDS`. Payload and header of a packet
         follow from `mtu_bytes` unless they are overridden themselves.
@@ -98,12 +119,13 @@ def resolve(name: str, overrides: Mapping[str, Value] | None = None, link_kinds:
     """
     definition = _definition(name, link_kinds)
     given = dict(overrides or {})
-    problems = [problem for field, value in given.items() for problem in _problems(field, value)]
+    problems = [problem for field, value in given.items() for problem in value_problems(field, value)]
     if problems:
         raise InputError(problems)
     chosen: dict[str, Any] = {default.field: default.value for default in definition.defaults} | given
     if chosen.get("congestion_control") == "dcqcn_vendor":
         chosen = {default.field: default.value for default in changed(definition.defaults, *VENDOR)} | given
+    own_controls(str(chosen.get("congestion_control", "none")))
     payload, header = definition.framing(float(chosen["mtu_bytes"]))
     chosen = {"payload_bytes": payload, "header_bytes": header} | chosen
     if chosen["payload_bytes"] <= 0:
@@ -158,6 +180,23 @@ def values(name: str, link_kinds: Iterable[str] = ()) -> tuple[ProtocolValue, ..
     )
 
 
+def own_controls(name: str) -> dict[str, type[Control]]:
+    """Return the congestion control of a name where a package adds it, as `simnet.fabric` wants those of one's own.
+
+    Raises
+    ------
+    InputError
+        The protocol of that name has no control of its own.
+    """
+    if name in CONTROLS:
+        return {}
+    control = added_definition(name).control
+    if control is None:
+        message = f"congestion_control cannot be {name!r}: that protocol has none of its own"
+        raise InputError(Problem(message, f"known: {', '.join(CONTROLS)}", ("congestion_control",)))
+    return {name: control}
+
+
 def mismatch(protocol: FlowProtocol, link_kinds: Iterable[str]) -> str | None:
     """Say where a protocol runs on links that it is not made for, which is simulated all the same.
 
@@ -185,38 +224,17 @@ def mismatch(protocol: FlowProtocol, link_kinds: Iterable[str]) -> str | None:
 
 
 def _definition(name: str, link_kinds: Iterable[str]) -> Definition:
+    if name in PROTOCOLS:
+        EXTENSIONS.require_unclaimed(name)
+    elif name in EXTENSIONS.names():
+        return added_definition(name)
+    else:
+        raise InputError(Problem(f"there is no protocol {name!r}", nearest(name, protocol_names())))
     if name == "rdma":
         return INFINIBAND if "infiniband" in set(link_kinds) else ROCE
-    known = _DEFINITIONS.get(_ALIASES.get(name, name))
-    if known is None:
-        raise InputError(Problem(f"there is no protocol {name!r}", nearest(name, PROTOCOLS)))
-    return known
+    return _DEFINITIONS[_ALIASES.get(name, name)]
 
 
 def _is_above(low: str, high: str, chosen: Mapping[str, Any]) -> str:
     lower, higher = FIELDS[low], FIELDS[high]
     return f"{lower.key} of {lower.written(chosen[low])} is above {higher.key} of {higher.written(chosen[high])}"
-
-
-def _problems(name: str, value: object) -> list[Problem]:
-    """Return what is wrong with one override."""
-    field = FIELDS.get(name)
-    if field is None:
-        return [Problem(f"a protocol has no {name!r}", nearest(name, FIELDS), (name,))]
-    if field.quantity == "choice":
-        fine, wanted = value in field.choices, f"it is one of {', '.join(field.choices)}"
-    elif field.quantity == "flag":
-        fine, wanted = isinstance(value, bool), "it is true or false"
-    else:
-        fine, wanted = _is_number(field, value), f"it is a number {'above' if field.above else 'of at least'} "
-        wanted += f"{field.least:g}{' ' if field.unit else ''}{field.unit}"
-        wanted += f" and at most {field.most:g}" if math.isfinite(field.most) else ""
-    return [] if fine else [Problem(f"{field.key} cannot be {value!r}", wanted, (name,))]
-
-
-def _is_number(field: ProtocolField, value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-        return False
-    if math.isinf(value) and not field.unlimited:
-        return False
-    return (value > field.least if field.above else value >= field.least) and value <= field.most

@@ -10,10 +10,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from simnet.scenario.fields import Quantity, Real, Whole, Word
+from simnet.scenario.natural import made_on_demand, si_arguments
 from simnet.scenario.sections import Section
 from simnet.topology import CompiledTopology
 from simnet.topology.model import nodes_of_each_host
-from simnet.traffic import ALL_REDUCE, INSIDE_GROUPS, LEADER_PAIRS, SLICE_PAIRS, Schedule
+from simnet.traffic import ALL_REDUCE, COLLECTIVES, INSIDE_GROUPS, LEADER_PAIRS, SLICE_PAIRS, Schedule, algorithm_of
+from simnet.traffic.collectives import EXTENSIONS
 
 __all__ = [
     "MOST_WORKERS",
@@ -31,11 +33,14 @@ __all__ = [
     "StarSpec",
     "TorusSpec",
     "TreeSpec",
+    "added_options",
     "fitted",
     "misfits",
+    "option_arguments",
     "unusual",
 ]
 
+_OF_THE_BUFFER = ("ranks", "elements", "element_bytes", "divisible")
 MOST_WORKERS = 1_000_000
 MOST_CHANNELS, MOST_CHUNKS = 64, 4096
 
@@ -229,6 +234,23 @@ class NcclSpec(Section):
     channels: Annotated[int, Whole(1, 1024)] = Field(
         1, description="Rings side by side, each with its share of the buffer."
     )
+
+
+def added_options(collective: str, algorithm: str) -> Any:
+    """Return the annotation of the options of an algorithm that a package adds: its parameters behind the buffer's."""
+    return made_on_demand(
+        f"{collective}.{algorithm}",
+        lambda: algorithm_of(collective, algorithm).make,
+        EXTENSIONS,
+        leave_out=_OF_THE_BUFFER,
+    )
+
+
+def option_arguments(collective: str, algorithm: str, options: Any) -> dict[str, Any]:
+    """Return the options of an algorithm by the names of its parameters, in SI units."""
+    if algorithm in COLLECTIVES[collective].algorithms:
+        return dict(options)
+    return si_arguments(algorithm_of(collective, algorithm).make, options)
 
 
 def misfits(options: Any, ranks: int) -> Iterator[tuple[str, str, str]]:

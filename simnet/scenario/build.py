@@ -22,7 +22,7 @@ from simnet.scenario.protocol_models import ProtocolFile, ProtocolSpec, protocol
 from simnet.scenario.sections import NotKnownError, problems_of
 from simnet.scenario.topology_models import GeneratorSpec, TopologySpec, generate
 from simnet.scenario.yaml_document import parse_yaml, read_yaml
-from simnet.topology import GENERATORS, TOPOLOGY_SUFFIXES, Topology, load_topology_file
+from simnet.topology import TOPOLOGY_SUFFIXES, Topology, generator_names, load_topology_file
 from simnet.training.settings import BackgroundSettings, RunSettings
 from simnet.units import format_duration
 
@@ -79,7 +79,7 @@ def _topology_file(name: str, folder: Path | None) -> Path:
     try:
         return find_file(name, folder, "topologies", TOPOLOGY_FILES)
     except InputError as error:
-        if name not in GENERATORS:
+        if name not in generator_names():
             raise
         hint = f"a generator needs its options: {{{name}: {{option: value}}}}"
         raise InputError(replace(problem, hint=hint) for problem in error.problems) from None
@@ -177,7 +177,7 @@ class NamedProtocol:
     name : str
         What tables call it.
     base : str
-        The name out of `simnet.protocols.PROTOCOLS` that it was made from.
+        The name out of `simnet.protocols.protocol_names` that it was made from.
     """
 
     protocol: FlowProtocol

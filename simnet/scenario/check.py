@@ -17,8 +17,8 @@ from simnet.scenario.overrides import Override
 from simnet.scenario.settings import Fault, Scenario
 from simnet.scenario.workloads import load_workload
 from simnet.scenario.yaml_document import read_yaml
-from simnet.topology import GENERATORS, TOPOLOGY_SUFFIXES, summary_lines
-from simnet.traffic import ALL_REDUCE, parameter_server_push_pull
+from simnet.topology import TOPOLOGY_SUFFIXES, generator_names, summary_lines
+from simnet.traffic import algorithm_names, algorithm_of, parameter_server_push_pull
 from simnet.training.memory import largest_memory_use, state_bytes
 from simnet.training.recovery.settings import Checkpoint, ServerCrash
 from simnet.training.settings import JobSettings, TrainingSettings
@@ -90,7 +90,7 @@ def kind_of_file(path: Path) -> str:
     data = read_yaml(path).data
     if isinstance(data, list) or (isinstance(data, dict) and "layers" in data):
         return "workload"
-    if isinstance(data, dict) and data and all(key in GENERATORS for key in data):
+    if isinstance(data, dict) and data and all(key in generator_names() for key in data):
         return "topology"
     return "scenario"
 
@@ -209,7 +209,9 @@ def _checkpoint_line(job: JobSettings, checkpoint: Checkpoint) -> str:
 def _training_line(training: TrainingSettings, is_graph: bool) -> str:
     architecture, grid = training.architecture, training.grid
     given = {key: value for key, value in architecture.options.items() if key != "replicas"}
-    options = ", ".join(unusual(given, ALL_REDUCE.get(architecture.name, parameter_server_push_pull)))
+    is_all_reduce = architecture.name in algorithm_names("all_reduce")
+    make = algorithm_of("all_reduce", architecture.name).make if is_all_reduce else parameter_server_push_pull
+    options = ", ".join(unusual(given, make))
     line = f"training: {training.workers} workers, {architecture.name}{f' ({options})' if options else ''}"
     if is_graph:
         line += f", {grid.data} replicas of {grid.pipeline} devices"

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
+from pydantic import Field, TypeAdapter, ValidationError, create_model
 
 from simnet.errors import InputError, Problem, attempt
 from simnet.protocols import FlowProtocol
@@ -18,8 +18,10 @@ from simnet.scenario.algorithm_options import (
     ChainSpec,
     NoOptions,
     RootedTreeSpec,
+    added_options,
     fitted,
     misfits,
+    option_arguments,
 )
 from simnet.scenario.build import build_protocol, build_topology
 from simnet.scenario.document import Document, python_document
@@ -32,7 +34,7 @@ from simnet.scenario.sizes import parse_sizes
 from simnet.scenario.topology_models import TopologySpec
 from simnet.scenario.yaml_document import parse_yaml
 from simnet.topology import Topology
-from simnet.traffic import COLLECTIVES
+from simnet.traffic import COLLECTIVES, algorithm_names
 from simnet.workload import DTYPE_BYTES
 
 __all__ = ["DEFAULT_SIZES", "CollectiveSettings", "load_collective"]
@@ -182,6 +184,7 @@ def load_collective(
         problems += _rank_problems(document, cluster, count, way)
     if problems or way is None or cluster is None or transport is None or sizes_bytes is None:
         raise InputError(problems)
+    options = option_arguments(name, way.name, way.options)
     return CollectiveSettings(
         collective=name,
         algorithm=way.name,
@@ -189,7 +192,7 @@ def load_collective(
         protocol=transport,
         nodes=cluster.compiled.rank_nodes[:count],
         sizes_bytes=sizes_bytes,
-        options=fitted(dict(way.options), cluster.compiled, count or len(cluster.compiled.ranks)),
+        options=fitted(options, cluster.compiled, count or len(cluster.compiled.ranks)),
         dtype=element,
         seed=drawn,
         launch_s=launch_s,
@@ -216,12 +219,14 @@ def _usual(collective: str) -> str:
 def _algorithm_model(collective: str) -> type[Choice]:
     fields: dict[str, Any] = {
         name: (_options_of(collective, name) | None, Field(None, description="Its options."))
-        for name in COLLECTIVES[collective].algorithms
+        for name in algorithm_names(collective)
     }
     return create_model("AlgorithmSpec", __base__=Choice, __module__=__name__, **fields)
 
 
-def _options_of(collective: str, algorithm: str) -> type[BaseModel]:
+def _options_of(collective: str, algorithm: str) -> Any:
+    if algorithm not in COLLECTIVES[collective].algorithms:
+        return added_options(collective, algorithm)
     if collective == "all_reduce":
         return section_of(ArchitectureSpec, (algorithm,)) or NoOptions
     return _OPTIONS.get(algorithm, NoOptions)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from simnet.scenario.algorithm_options import (
     DoubleTreeSpec,
@@ -20,17 +20,19 @@ from simnet.scenario.algorithm_options import (
     StarSpec,
     TorusSpec,
     TreeSpec,
+    added_options,
 )
 from simnet.scenario.fields import Flag, Quantity, Real, Whole
 from simnet.scenario.sections import Choice, Section
+from simnet.training.communication.architectures import architecture_names
 
 __all__ = ["MOST_ITERATIONS", "ArchitectureSpec", "CompressionSpec", "SyncSpec"]
 
 MOST_ITERATIONS = 1_000_000
 
 
-class ArchitectureSpec(Choice):
-    """How gradients are exchanged."""
+class _ShippedArchitectures(Choice):
+    """The architectures that come with simnet."""
 
     ring: RingSpec | None = Field(None, description="Ring all-reduce.")
     star: StarSpec | None = Field(None, description="Star all-reduce, with its hub a rank.")
@@ -54,6 +56,18 @@ class ArchitectureSpec(Choice):
     nccl: NcclSpec | None = Field(
         None, description="For each bucket what NCCL would take for its size: a ring, or chains and a double tree."
     )
+
+
+_ADDED: dict[str, Any] = {
+    name: (added_options("all_reduce", name) | None, Field(None, description="All-reduce of an installed package."))
+    for name in architecture_names()
+    if name not in _ShippedArchitectures.model_fields
+}
+_WithAdded: Any = create_model("_WithAdded", __base__=_ShippedArchitectures, __module__=__name__, **_ADDED)
+
+
+class ArchitectureSpec(_WithAdded):
+    """How gradients are exchanged."""
 
 
 class SspSpec(Section):

@@ -26,7 +26,7 @@ from simnet.scenario.exchange_models import MOST_ITERATIONS, ArchitectureSpec, C
 from simnet.scenario.fields import Flag, Name, Quantity, Real, Text, Whole, Word, hint_at, refuse, shown
 from simnet.scenario.scheduling import SchedulingSpec
 from simnet.scenario.sections import Section
-from simnet.training.communication.architectures import ARCHITECTURES
+from simnet.training.communication.architectures import architecture_names
 from simnet.training.layout import PLACEMENTS
 from simnet.units import MEBIBYTE
 from simnet.workload import GRADIENT_DTYPES, OPTIMIZERS, PRECISIONS
@@ -192,7 +192,7 @@ class TrainingSpec(Section):
     )
     architecture: ArchitectureSpec = Field(
         default_factory=lambda: ArchitectureSpec(ring=RingSpec()),
-        description="How gradients are exchanged: " + ", ".join(ARCHITECTURES) + ".",
+        description="How gradients are exchanged: " + ", ".join(architecture_names()) + ".",
     )
     sync: SyncSpec = Field(
         default_factory=lambda: SyncSpec(bsp=NoOptions()),

@@ -7,17 +7,20 @@ name without its unit, its type and default are those of the parameter, and noth
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from types import GenericAlias, NoneType, UnionType
+from functools import cache
+from types import GenericAlias, MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import Field, create_model
 
+from simnet.extensions import Extensions
 from simnet.scenario.fields import Flag, Quantity, Real, Text, Whole, Word
-from simnet.scenario.sections import Section
+from simnet.scenario.sections import OnDemand, Section
 
-__all__ = ["About", "made_model", "natural_key", "si_arguments"]
+__all__ = ["About", "made_model", "made_on_demand", "natural_key", "si_arguments"]
 
 # Longer suffixes first: "_bytes_per_s" ends in "_s" too.
 _DIMENSIONS = {
@@ -114,6 +117,56 @@ def made_model(
     model = create_model(name, __base__=Section, __module__=__name__, **made)
     model.__doc__ = description
     return model
+
+
+def made_on_demand(
+    name: str,
+    source: Callable[[], Callable[..., Any]],
+    extensions: Extensions,
+    known: Mapping[str, About] = MappingProxyType({}),
+    leave_out: Sequence[str] = (),
+) -> Any:
+    """Return the annotation of a section whose model is made when it is asked for, from what a package adds.
+
+    A parameter means, and is checked as, what its annotation has beside its type: a text, and a marker out of
+    `simnet.scenario.fields`, as in ``Annotated[int, Whole(1, 64), "Number of racks."]``.
+
+    Parameters
+    ----------
+    name : str
+        Of what is added.
+    source : callable
+        Returns the function; raises `InputError`.
+    extensions : Extensions
+        What is blamed.
+    known : mapping
+        What keys mean that are not annotated.
+    leave_out : sequence of str
+        Parameters that are no keys.
+    """
+
+    @cache
+    def model() -> type[Section]:
+        function = source()
+        with extensions.blaming(name, "has a parameter that cannot be a key"):
+            about = dict(_annotated_keys(function, known))
+            words = "".join(word.capitalize() for word in re.split("[._-]", name))
+            said = (inspect.getdoc(function) or name).partition("\n")[0]
+            return made_model(words, function, about, description=said, leave_out=leave_out)
+
+    return Annotated[Any, OnDemand(model)]
+
+
+def _annotated_keys(source: Callable[..., Any], known: Mapping[str, About]) -> Iterator[tuple[str, About]]:
+    for parameter, hint in get_type_hints(source, include_extras=True).items():
+        key, _ = natural_key(parameter)
+        beside = hint.__metadata__ if get_origin(hint) is Annotated else ()
+        said = next((one for one in beside if isinstance(one, str)), "")
+        marker = next((one for one in beside if hasattr(one, "check")), None)
+        if said or marker or key not in known:
+            yield key, About(said or f"{key.replace('_', ' ').capitalize()}.", marker)
+        else:
+            yield key, known[key]
 
 
 def si_arguments(source: Callable[..., Any] | type, section: Section) -> dict[str, Any]:

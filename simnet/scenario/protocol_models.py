@@ -13,7 +13,7 @@ from pydantic import Field, GetJsonSchemaHandler, create_model, model_serializer
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import SerializerFunctionWrapHandler
 
-from simnet.protocols import FIELDS, PROTOCOLS, FlowProtocol, ProtocolField
+from simnet.protocols import FIELDS, FlowProtocol, ProtocolField, protocol_names
 from simnet.scenario.fields import Flag, Name, Quantity, Real, Text, Word, hint_at, refuse, shown
 from simnet.scenario.sections import NotKnownError, Section, one_key
 
@@ -58,9 +58,11 @@ _OVERRIDES = create_model(
     },  # type: ignore[call-overload]  # a field for each entry of FIELDS
 )
 
+_NAMES = protocol_names()
+_KINDS = [*_NAMES, "file"]
+
 _NAMED: dict[str, Any] = {
-    name: (_OVERRIDES | None, Field(None, description=f"What differs from the defaults of {name}."))
-    for name in PROTOCOLS
+    name: (_OVERRIDES | None, Field(None, description=f"What differs from the defaults of {name}.")) for name in _NAMES
 }
 _ProtocolSpec: Any = create_model("_ProtocolSpec", __base__=Section, __module__=__name__, **_NAMED)
 _ProtocolFile: Any = create_model("_ProtocolFile", __base__=_OVERRIDES, __module__=__name__)
@@ -69,7 +71,7 @@ _ProtocolFile: Any = create_model("_ProtocolFile", __base__=_OVERRIDES, __module
 class ProtocolFile(_ProtocolFile):
     """What a protocol file holds, as `simnet calibrate` writes it: a known protocol, and what differs from it."""
 
-    base: Annotated[str, Word(PROTOCOLS)] = Field(description="The protocol that has all other values.")
+    base: Annotated[str, Word(_NAMES)] = Field(description="The protocol that has all other values.")
     name: Annotated[str, Name()] | None = Field(None, description="What tables call it; the file's name by default.")
     source: Annotated[str, Text("where the values are from")] | None = Field(
         None, description="Where the values are from."
@@ -93,20 +95,20 @@ class ProtocolSpec(_ProtocolSpec):
     @classmethod
     def _one_key(cls, value: Any) -> Any:
         if isinstance(value, str):
-            if value in PROTOCOLS:
+            if value in _NAMES:
                 return {value: {}}
             if not is_protocol_file(value):
-                refuse(f"is {shown(value)}", f"{hint_at(value, PROTOCOLS)}; or a file, which ends with .yaml")
+                refuse(f"is {shown(value)}", f"{hint_at(value, _NAMES)}; or a file, which ends with .yaml")
             return {"file": value}
         if not isinstance(value, Mapping):
-            return one_key(value, list(PROTOCOLS))
+            return one_key(value, list(_NAMES))
         given = one_key({key: one for key, one in value.items() if key != "name"}, _KINDS, beside={"changes": "file"})
         return given | {key: one for key, one in value.items() if key == "name"}
 
     @property
     def protocol(self) -> str:
         """The name of the protocol; empty where a file says which it is."""
-        return next((name for name in PROTOCOLS if getattr(self, name) is not None), "")
+        return next((name for name in _NAMES if getattr(self, name) is not None), "")
 
     @property
     def options(self) -> Any:
@@ -116,7 +118,7 @@ class ProtocolSpec(_ProtocolSpec):
     @model_serializer(mode="wrap")
     def _short(self, handler: SerializerFunctionWrapHandler) -> Any:
         data = {key: value for key, value in handler(self).items() if value is not None}
-        if len(data) > 1 or any(data.get(name) for name in PROTOCOLS):
+        if len(data) > 1 or any(data.get(name) for name in _NAMES):
             return data
         return self.protocol or self.file
 
@@ -124,21 +126,18 @@ class ProtocolSpec(_ProtocolSpec):
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         keys = handler.resolve_ref_schema(handler(schema))["properties"]
         closed = {"type": "object", "additionalProperties": False}
-        named = {key: keys[key] for key in (*PROTOCOLS, "name")}
+        named = {key: keys[key] for key in (*_NAMES, "name")}
         of_file = {key: keys[key] for key in ("file", "changes", "name")}
-        one_of = [{"required": [name]} for name in PROTOCOLS]
+        one_of = [{"required": [name]} for name in _NAMES]
         return {
             "title": "Protocol",
             "anyOf": [
-                {"type": "string", "enum": list(PROTOCOLS)},
+                {"type": "string", "enum": list(_NAMES)},
                 {"type": "string", "pattern": r"\.ya?ml$"},
                 closed | {"properties": of_file, "required": ["file"]},
                 closed | {"properties": named, "oneOf": one_of},
             ],
         }
-
-
-_KINDS = [*PROTOCOLS, "file"]
 
 
 def is_protocol_file(text: str) -> bool:
@@ -169,7 +168,7 @@ def protocol_data(protocol: FlowProtocol, base: str, name: str) -> dict[str, Any
     ----------
     protocol : FlowProtocol
     base : str
-        One of `PROTOCOLS`.
+        One of `simnet.protocols.protocol_names`.
     name : str
         What tables call it.
     """

@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from simnet.scenario.algorithm_options import option_arguments
 from simnet.scenario.job_models import TrainingSpec
 from simnet.scenario.sections import NotKnownError
 from simnet.topology import Topology
-from simnet.training.communication.architectures import ARCHITECTURES
+from simnet.training.communication.architectures import ARCHITECTURES, way_of
 from simnet.training.communication.settings import Architecture
 from simnet.training.layout import ranks_of
 
@@ -53,7 +54,7 @@ def worker_count(spec: TrainingSpec, room: Room) -> int:
     if "gpu" in compiled.node_kind:
         return max(1, there // split) * split
     # The most that leave as many hosts as they want for servers.
-    servers, options = ARCHITECTURES[spec.architecture.name].servers, architecture_of(spec.architecture).options
+    servers, options = way_of(spec.architecture.name).servers, architecture_of(spec.architecture).options
     for workers in range(there // split * split, 0, -split):
         if workers + servers(workers // split, options) <= there:
             return workers
@@ -76,6 +77,8 @@ def workers_of_a_replica(spec: TrainingSpec) -> int:
 
 def architecture_of(spec: Any) -> Architecture:
     """Return an architecture with its options in SI units, as the functions that arrange it want them."""
+    if spec.name not in ARCHITECTURES:
+        return Architecture(spec.name, option_arguments("all_reduce", spec.name, spec.options))
     options = dict(spec.options)
     for rate, cost in (("aggregation_rate", "aggregate_s_per_byte"), ("update_rate", "update_s_per_byte")):
         if rate in options:

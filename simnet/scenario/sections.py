@@ -6,13 +6,16 @@ written as the bare name: ``ring`` for ``{ring: {}}``. In both an empty value (`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Self, get_args, get_origin
 
 from pydantic import (
     BaseModel,
     ConfigDict,
+    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     TypeAdapter,
     ValidationError,
@@ -22,13 +25,14 @@ from pydantic import (
 from pydantic_core import CoreSchema, ErrorDetails
 from pydantic_core.core_schema import SerializerFunctionWrapHandler
 
-from simnet.errors import KeyPath, Problem
+from simnet.errors import InputError, KeyPath, Problem
 from simnet.scenario.document import Document
-from simnet.scenario.fields import hint_at, refuse, shown
+from simnet.scenario.fields import core_schema_of, hint_at, refuse, shown
 
 __all__ = [
     "Choice",
     "NotKnownError",
+    "OnDemand",
     "Section",
     "label",
     "one_key",
@@ -153,6 +157,33 @@ def label(path: KeyPath) -> str:
     return (str(path[named]) if named >= 0 else "the document") + positions
 
 
+@dataclass(frozen=True)
+class OnDemand:
+    """Stands for the model of a section that is made when somebody asks for it: of something that a package adds.
+
+    Parameters
+    ----------
+    model : callable
+        Returns the model, or raises `InputError` with one problem.
+    """
+
+    model: Callable[[], type[Section]]
+
+    def _check(self, value: object) -> Section:
+        try:
+            model = self.model()
+        except InputError as error:
+            [problem] = error.problems
+            refuse(problem.message, problem.hint)
+        return model.model_validate(value)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema_of(self._check)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return handler(self.model().__pydantic_core_schema__)
+
+
 def section_of(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:
     """Return the model that describes what is at `path`, or None where it is not a mapping with known keys.
 
@@ -181,6 +212,9 @@ def _has_sequence(annotation: Any) -> bool:
 def _section_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
+    if isinstance(annotation, OnDemand):
+        with suppress(InputError):
+            return annotation.model()
     return next((found for part in get_args(annotation) if (found := _section_in(part))), None)
 
 
@@ -211,7 +245,7 @@ def right_part(model: type[Section], data: Any, wrong: Collection[KeyPath]) -> S
     lost = set()
     for key, field in fields.items():
         below = [path[1:] for path in wrong if path[0] == key]
-        section = section_of(model, (key,))
+        section = section_of(model, (key,)) if below else None
         try:
             if below and (section is None or not issubclass(section, Section)):
                 raise NotKnownError(key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any
 
 from pydantic import Field, GetJsonSchemaHandler, create_model, model_serializer, model_validator
@@ -17,10 +17,20 @@ from pydantic_core.core_schema import SerializerFunctionWrapHandler
 
 from simnet.errors import InputError, Problem
 from simnet.scenario.fields import Quantity, Real, Text, Whole, Word
-from simnet.scenario.natural import About, made_model, si_arguments
+from simnet.scenario.natural import About, made_model, made_on_demand, si_arguments
 from simnet.scenario.sections import Choice, Section, one_key
-from simnet.topology import GENERATORS, LINK_KINDS, NODE_KINDS, HostSpec, Topology
+from simnet.topology import (
+    GENERATORS,
+    LINK_KINDS,
+    NODE_KINDS,
+    HostSpec,
+    Topology,
+    generated,
+    generator_function,
+    generator_names,
+)
 from simnet.topology.building import INTRA_HOST
+from simnet.topology.generators import EXTENSIONS
 
 __all__ = ["GeneratorSpec", "LinkDefaults", "TopologySpec", "generate"]
 
@@ -119,6 +129,12 @@ _GENERATOR_FIELDS: dict[str, Any] = {
         Field(None, description=_SUMMARIES[name]),
     )
     for name, function in GENERATORS.items()
+} | {
+    name: (
+        made_on_demand(name, partial(generator_function, name), EXTENSIONS, _OPTIONS, ("name",)) | None,
+        Field(None, description="Added by an installed package."),
+    )
+    for name in EXTENSIONS.names(GENERATORS)
 }
 
 _GeneratorSpec: Any = create_model("_GeneratorSpec", __base__=Choice, __module__=__name__, **_GENERATOR_FIELDS)
@@ -165,7 +181,7 @@ class TopologySpec(_TopologySpec):
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         keys = handler.resolve_ref_schema(handler(schema))["properties"]
         of_file = {key: keys[key] for key in ("file", "defaults")}
-        generators = {key: keys[key] for key in GENERATORS}
+        generators = {key: keys[key] for key in generator_names()}
         closed = {"type": "object", "additionalProperties": False}
         return {
             "title": "Topology",
@@ -179,7 +195,7 @@ class TopologySpec(_TopologySpec):
     @property
     def generator(self) -> str:
         """Name of the generator; empty where it is a file."""
-        return next((name for name in GENERATORS if getattr(self, name) is not None), "")
+        return next((name for name in generator_names() if getattr(self, name) is not None), "")
 
     @model_serializer(mode="wrap")
     def _short(self, handler: SerializerFunctionWrapHandler) -> Any:
@@ -203,11 +219,11 @@ def generate(generator: str, options: Section, name: str) -> Topology:
     InputError
         What the generator refuses; paths of problems start below the generator's name.
     """
-    function = GENERATORS[generator]
+    function = generator_function(generator)
     arguments = si_arguments(function, options)
     if isinstance(arguments.get("host"), Section):
         arguments["host"] = HostSpec(**si_arguments(HostSpec, arguments["host"]))
-    pieces = _pieces(generator, arguments)
+    pieces = _pieces(generator, arguments) if generator in GENERATORS else 0.0
     if pieces > MOST_PIECES:
         message = f"{generator} would have about {pieces:,.0f} nodes and cables"
         raise InputError(Problem(message, f"at most {MOST_PIECES:,} are possible"))
@@ -225,7 +241,7 @@ class _Arguments:
 @lru_cache(maxsize=8)
 def _made(generator: str, arguments: _Arguments, name: str) -> Topology:
     """Return what a generator makes; points of a sweep have it in common."""
-    return GENERATORS[generator](**arguments.values, name=name)
+    return generated(generator, **arguments.values, name=name)
 
 
 def _pieces(generator: str, arguments: Mapping[str, Any]) -> float:

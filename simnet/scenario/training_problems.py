@@ -14,7 +14,7 @@ from simnet.scenario.job_models import TrainingSpec
 from simnet.scenario.room import Room, architecture_of, replicas, worker_count, workers_of_a_replica
 from simnet.scenario.scheduling import scheduling_problems
 from simnet.scenario.sections import NotKnownError, Section
-from simnet.training.communication.architectures import ARCHITECTURES, EACH_BY_ITSELF, most_messages_at_once
+from simnet.training.communication.architectures import ARCHITECTURES, EACH_BY_ITSELF, most_messages_at_once, way_of
 from simnet.training.communication.settings import Sync
 
 __all__ = ["training_problems"]
@@ -49,7 +49,7 @@ def _server_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:
     given = spec.workers is not None or not isinstance(spec.placement, str)
     if given or "gpu" in room.topology.compiled.node_kind or spec.parallelism is not None:
         return
-    servers = ARCHITECTURES[spec.architecture.name].servers(1, architecture_of(spec.architecture).options)
+    servers = way_of(spec.architecture.name).servers(1, architecture_of(spec.architecture).options)
     if servers and servers >= room.ranks():
         message = f"{servers} servers leave none of the {room.ranks()} hosts of {room.topology.name} for workers"
         yield Problem(message, "say how many workers there are, or have fewer servers", ("architecture",))

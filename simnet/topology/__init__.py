@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from simnet.topology.building import Cable, HostSpec
 from simnet.topology.edge import edge_cloud
 from simnet.topology.files import (
@@ -13,6 +11,7 @@ from simnet.topology.files import (
     save_topology,
     topology_from_graph,
 )
+from simnet.topology.generators import GENERATORS, generated, generator_function, generator_names
 from simnet.topology.model import LINK_KINDS, NODE_KINDS, CompiledTopology, Topology, compile_topology
 from simnet.topology.multicast import MulticastTree, multicast_tree
 from simnet.topology.routing import Router, ecmp_hash
@@ -39,6 +38,9 @@ __all__ = [
     "edge_cloud",
     "fat_tree",
     "full_mesh",
+    "generated",
+    "generator_function",
+    "generator_names",
     "leaf_spine",
     "load_topology_file",
     "multicast_tree",
@@ -53,12 +55,3 @@ __all__ = [
     "topology_summary",
     "torus",
 ]
-
-GENERATORS: dict[str, Callable[..., Topology]] = {
-    generate.__name__: generate
-    for generate in (
-        *(star, leaf_spine, fat_tree, ring, torus, full_mesh, dragonfly, rail_optimised, nvlink_node),
-        edge_cloud,
-    )
-}
-"""Every generator by the name that a specification calls it."""

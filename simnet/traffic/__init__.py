@@ -11,7 +11,7 @@ from simnet.traffic.all_reduce import (
     torus_all_reduce,
 )
 from simnet.traffic.check import goal_faults, prove
-from simnet.traffic.collectives import BUS_FACTOR, COLLECTIVES, Algorithm, Collective
+from simnet.traffic.collectives import BUS_FACTOR, COLLECTIVES, Algorithm, Collective, algorithm_names, algorithm_of
 from simnet.traffic.composing import Phase, add_phases, repeated
 from simnet.traffic.counting import Counts, Steps, count, message_steps
 from simnet.traffic.dataflow import DataflowEdge, DataflowOperation, dataflow_step
@@ -99,6 +99,8 @@ __all__ = [
     "VolumeRow",
     "add_phases",
     "aggregator_count",
+    "algorithm_names",
+    "algorithm_of",
     "all_reduce_goal",
     "average_in_pair",
     "broadcast_down",

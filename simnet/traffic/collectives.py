@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any
 
+from simnet.errors import InputError
+from simnet.extensions import Extensions
 from simnet.traffic.all_reduce import ALL_REDUCE, near_square
+from simnet.traffic.counting import MOST_FIRINGS, count
 from simnet.traffic.goals import (
     Goal,
     all_gather_goal,
@@ -29,8 +34,20 @@ from simnet.traffic.scatter_gather import (
     ring_reduce_scatter,
 )
 from simnet.traffic.schedule import Schedule
+from simnet.traffic.validation import validate_schedule
 
-__all__ = ["BUS_FACTOR", "COLLECTIVES", "Algorithm", "Collective"]
+__all__ = [
+    "BUS_FACTOR",
+    "COLLECTIVES",
+    "EXTENSIONS",
+    "Algorithm",
+    "Collective",
+    "algorithm_names",
+    "algorithm_of",
+]
+
+EXTENSIONS = Extensions("collective", "simnet.collectives")
+"""Algorithms that installed packages add, called ``COLLECTIVE.ALGORITHM``: an `Algorithm`, or its `make`."""
 
 
 @dataclass(frozen=True)
@@ -243,3 +260,56 @@ BUS_FACTOR: Mapping[str, Callable[[int], float]] = MappingProxyType(
 
 As nccl-tests defines it (NVIDIA/nccl-tests, ``doc/PERFORMANCE.md``): the part of the size that each rank sends.
 """
+
+
+def algorithm_names(collective: str) -> tuple[str, ...]:
+    """Return the algorithms of one of `COLLECTIVES`, the usual one first, those that installed packages add last."""
+    own = tuple(COLLECTIVES[collective].algorithms)
+    added = (name.partition(".") for name in EXTENSIONS.names())
+    return own + tuple(name for of, _, name in added if of == collective and name not in own)
+
+
+def algorithm_of(collective: str, name: str) -> Algorithm:
+    """Return an algorithm.
+
+    Parameters
+    ----------
+    collective : str
+        One of `COLLECTIVES`.
+    name : str
+        One of `algorithm_names`.
+
+    Raises
+    ------
+    InputError
+        What a package adds under the name cannot be loaded, or is no algorithm; names the package.
+    """
+    own, full_name = COLLECTIVES[collective].algorithms, f"{collective}.{name}"
+    if name in own:
+        EXTENSIONS.require_unclaimed(full_name)
+        return own[name]
+    made = EXTENSIONS.load(full_name)
+    algorithm = made if isinstance(made, Algorithm) else Algorithm(made, partial(_counted, made))
+    with EXTENSIONS.blaming(full_name, "is no algorithm"):
+        if list(inspect.signature(algorithm.make).parameters)[:3] != ["ranks", "elements", "element_bytes"]:
+            raise TypeError("a function (ranks, elements, element_bytes, *, divisible=False, ...) is wanted")
+
+    @wraps(algorithm.make)
+    def make(ranks: int, *arguments: Any, **options: Any) -> Schedule:
+        with EXTENSIONS.blaming(full_name, "failed"):
+            schedule = algorithm.make(ranks, *arguments, **options)
+            if not isinstance(schedule, Schedule) or schedule.ranks != ranks:
+                raise TypeError(f"it returned no simnet.traffic.Schedule of {ranks} ranks")
+        try:
+            validate_schedule(schedule)
+        except InputError as error:
+            raise EXTENSIONS.refusal(full_name, f"made a wrong schedule: {error.problems[0].message}") from None
+        return schedule
+
+    return replace(algorithm, make=make)
+
+
+def _counted(make: Callable[..., Schedule], ranks: int, **options: Any) -> int:
+    """Return the steps of a schedule whose chunks are all equal; -1 where it has too many messages to be counted."""
+    schedule = make(ranks, ranks, 1.0, divisible=True, **options)
+    return count(schedule).steps if int(schedule.operations.repeat.sum()) <= MOST_FIRINGS else -1

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from simnet.traffic.graph import adjacency, unfold, waves
 from simnet.traffic.schedule import Integers, Kind, Schedule
 
-__all__ = ["Counts", "Steps", "count", "message_steps"]
+__all__ = ["MOST_FIRINGS", "Counts", "Steps", "count", "message_steps"]
 
-_MOST_FIRINGS = 5_000_000
+MOST_FIRINGS = 5_000_000
 
 
 class Counts(NamedTuple):
@@ -92,7 +92,7 @@ def message_steps(schedule: Schedule, nodes: ArrayLike | None = None) -> Steps:
     ValueError
         More than 5 million firings.
     """
-    firings = unfold(schedule, _MOST_FIRINGS)
+    firings = unfold(schedule, MOST_FIRINGS)
     # Firings of one operation go one by one.
     later = np.flatnonzero(firings.number > 0)
     before, after = np.concatenate([firings.before, later - 1]), np.concatenate([firings.after, later])

@@ -11,7 +11,7 @@ import pytest
 import simnet
 
 # Some versions of typer import pydantic where it is there.
-HEAVY = ("numpy", "pandas", "numba", "networkx", "matplotlib", "pyarrow", "simpy", "yaml")
+HEAVY = ("numpy", "pandas", "numba", "networkx", "matplotlib", "pyarrow", "simpy", "yaml", "simnet.extensions")
 
 SCRIPT = """\
 import json, resource, sys
@@ -44,6 +44,14 @@ def test_it_answers_at_once(environment, arguments):
         taken.append(seconds)
     assert [name for name in HEAVY if name in modules] == []
     assert min(taken) < 0.6
+
+
+def test_a_check_needs_no_kernels_tables_or_pictures(environment):
+    """What only a run needs takes more than half of the time that a run needs to start."""
+    check = [sys.executable, "-c", SCRIPT, "check", "resnet50_16gpu"]
+    done = subprocess.run(check, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    modules, _ = json.loads(done.stderr)
+    assert {"numba", "pandas", "pyarrow", "matplotlib"} & {*modules} == set()
 
 
 def test_help_names_the_commands(command):

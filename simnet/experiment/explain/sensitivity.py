@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -167,22 +168,22 @@ def _other_ways(scenario: Scenario, place: int) -> Iterator[_Change]:
     training = scenario.jobs[place].training
     section = "training" if "training" in scenario.resolved else f"jobs.{place}.training"
     for name in ALL_REDUCE:
-        pairs = most_messages_at_once(Architecture(name), training.workers)
-        if name == training.architecture.name:
-            continue
-        if pairs > _MOST_MESSAGES:
-            yield f"all-reduce: {name}", partial(_not_tried, pairs)
-        else:
-            yield f"all-reduce: {name}", partial(_loaded, scenario, f"{section}.architecture", name)
+        if name != training.architecture.name:
+            yield f"all-reduce: {name}", partial(_with_all_reduce, scenario, section, name, training.workers)
     for name in PROTOCOLS:
         if name in _NOT_TRIED or name == scenario.protocol.name:
             continue
-        if mismatch(resolve(name), scenario.topology.compiled.link_kind) is None:
-            yield f"protocol: {name}", partial(_loaded, scenario, "protocol", name)
+        # A package may be in the way of a name.
+        with suppress(InputError):
+            if mismatch(resolve(name), scenario.topology.compiled.link_kind) is None:
+                yield f"protocol: {name}", partial(_loaded, scenario, "protocol", name)
 
 
-def _not_tried(messages: int) -> Scenario:
-    raise SimulationError(f"not tried: {messages:,} messages at once")
+def _with_all_reduce(scenario: Scenario, section: str, name: str, workers: int) -> Scenario:
+    messages = most_messages_at_once(Architecture(name), workers)
+    if messages > _MOST_MESSAGES:
+        raise SimulationError(f"not tried: {messages:,} messages at once")
+    return _loaded(scenario, f"{section}.architecture", name)
 
 
 def _loaded(scenario: Scenario, path: str, value: str) -> Scenario:

@@ -92,7 +92,7 @@ def numbers_of_points(view: SweepView) -> pd.Series:
     before: object = None
     seen: set[object] = set()
     number = -1
-    for values, job in zip(view.rows[names].astype(str).itertuples(index=False), view.rows["job"], strict=True):
+    for values, job in zip(map(tuple, view.rows[names].astype(str).to_numpy()), view.rows["job"], strict=True):
         if values != before or job in seen or pd.isna(job):
             number += 1
             seen = set()

@@ -1,7 +1,7 @@
 """The ways in which workers exchange gradients: by name, from options to schedules and to the nodes that take part.
 
 An architecture is one function, here or, with parameter servers, in `simnet.training.communication.servers`, which
-*arranges* it on a cluster; everything else asks `ARCHITECTURES`.
+*arranges* it on a cluster; everything else asks `way_of`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from simnet.topology.multicast import multicast_tree
 from simnet.traffic import (
     ALL_REDUCE,
     Schedule,
+    algorithm_names,
+    algorithm_of,
     average_in_pair,
     direct_all_gather,
     doubling_all_gather,
@@ -34,12 +36,22 @@ from simnet.traffic import (
     send_to_all,
     tree_of_parents_all_reduce,
 )
+from simnet.traffic.collectives import EXTENSIONS
 from simnet.training.communication.arrangement import Alone, Arrange, Arrangement, MakeSchedule, each_bucket
 from simnet.training.communication.nccl import nccl
 from simnet.training.communication.servers import parameter_servers, server_hosts, servers_apart
 from simnet.training.communication.settings import Architecture
 
-__all__ = ["ARCHITECTURES", "EACH_BY_ITSELF", "Way", "arrange", "most_messages_at_once", "other_collective"]
+__all__ = [
+    "ARCHITECTURES",
+    "EACH_BY_ITSELF",
+    "Way",
+    "architecture_names",
+    "arrange",
+    "most_messages_at_once",
+    "other_collective",
+    "way_of",
+]
 
 
 def _nothing_grows(workers: int, options: Mapping[str, Any]) -> int:  # noqa: ARG001
@@ -67,6 +79,30 @@ class Way:
     gather: Callable[..., Schedule] | None = None
 
 
+def architecture_names() -> tuple[str, ...]:
+    """Return the names that scenarios may use: `ARCHITECTURES`, and the all-reduces that installed packages add."""
+    return tuple(dict.fromkeys((*ARCHITECTURES, *algorithm_names("all_reduce"))))
+
+
+def way_of(name: str) -> Way:
+    """Return an architecture.
+
+    Parameters
+    ----------
+    name : str
+        One of `architecture_names`.
+
+    Raises
+    ------
+    InputError
+        What a package adds under the name cannot be used; names the package.
+    """
+    if name in ARCHITECTURES:
+        EXTENSIONS.require_unclaimed(f"all_reduce.{name}")
+        return ARCHITECTURES[name]
+    return Way(_all_reduce(algorithm_of("all_reduce", name).make))
+
+
 def arrange(
     architecture: Architecture, topology: Topology, nodes: NDArray[np.int64], busy: frozenset[int] | None = None
 ) -> Arrangement:
@@ -88,17 +124,17 @@ def arrange(
     """
     if busy is None:
         busy = frozenset(topology.compiled.host_of_node[nodes].tolist())
-    return ARCHITECTURES[architecture.name].arrange(topology, nodes, architecture.options, busy)
+    return way_of(architecture.name).arrange(topology, nodes, architecture.options, busy)
 
 
 def most_messages_at_once(architecture: Architecture, workers: int) -> int:
     """Return the operations of the schedule where every pair talks; 0 where they grow no faster than the workers."""
-    return ARCHITECTURES[architecture.name].pairs(workers, architecture.options)
+    return way_of(architecture.name).pairs(workers, architecture.options)
 
 
 def other_collective(architecture: Architecture, nodes: NDArray[np.int64], collective: str) -> Arrangement:
     """Arrange ``reduce_scatter`` in a ring, or ``all_gather`` as the architecture does it, for some workers."""
-    make = ring_reduce_scatter if collective == "reduce_scatter" else ARCHITECTURES[architecture.name].gather
+    make = ring_reduce_scatter if collective == "reduce_scatter" else way_of(architecture.name).gather
     if make is None:
         raise ValueError(f"there is no {collective} by architecture {architecture.name}")
     return Arrangement(nodes, each_bucket(partial(make, len(nodes))))
@@ -225,7 +261,7 @@ ARCHITECTURES: Mapping[str, Way] = MappingProxyType(
         "gossip": Way(_gossip, pairs=lambda workers, options: workers**2 if options.get("graph") == "mesh" else 0),
     }
 )
-"""The architectures by the names that scenarios use."""
+"""The architectures that come with simnet by the names that scenarios use."""
 
 EACH_BY_ITSELF = ("parameter_server", "gossip")
 """Those in which each worker takes part as it is ready itself, and none waits for all."""

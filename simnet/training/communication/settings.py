@@ -17,7 +17,7 @@ class Architecture:
     Parameters
     ----------
     name : str
-        One of `simnet.training.communication.architectures.ARCHITECTURES`.
+        One of `simnet.training.communication.architectures.architecture_names`.
     options : mapping
         Its options, in SI units.
     """

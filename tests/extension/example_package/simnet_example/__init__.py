@@ -1,0 +1,1 @@
+"""A protocol, an all-reduce and a topology for simnet."""
