@@ -67,5 +67,16 @@ class Definition:
 
 
 def changed(defaults: Iterable[Default], *changes: Default) -> tuple[Default, ...]:
-    """Return defaults with some of them changed, or added."""
+    """Return defaults with some of them changed, or added.
+
+    Parameters
+    ----------
+    defaults : iterable of Default
+    *changes : Default
+        Each takes the place of that of the same field.
+
+    Returns
+    -------
+    tuple of Default
+    """
     return tuple({default.field: default for default in (*defaults, *changes)}.values())

@@ -85,12 +85,22 @@ class ProtocolValue:
 
 
 def protocol_names() -> tuple[str, ...]:
-    """Return the names that a scenario may use: `PROTOCOLS`, and those that installed packages add."""
+    """Return the names that a scenario may use: `PROTOCOLS`, and those that installed packages add.
+
+    Returns
+    -------
+    tuple of str
+    """
     return (*PROTOCOLS, *EXTENSIONS.names(PROTOCOLS))
 
 
 def misnamed_protocols() -> list[Problem]:
-    """Return what is wrong with names under which packages add protocols, and which are in no list."""
+    """Return what is wrong with names under which packages add protocols, and which are in no list.
+
+    Returns
+    -------
+    list of Problem
+    """
     return list(EXTENSIONS.misnamed())
 
 
@@ -182,6 +192,16 @@ def values(name: str, link_kinds: Iterable[str] = ()) -> tuple[ProtocolValue, ..
 
 def own_controls(name: str) -> dict[str, type[Control]]:
     """Return the congestion control of a name where a package adds it, as `simnet.fabric` wants those of one's own.
+
+    Parameters
+    ----------
+    name : str
+        As the field `congestion_control` has it.
+
+    Returns
+    -------
+    dict of str to type
+        Empty where it comes with simnet.
 
     Raises
     ------

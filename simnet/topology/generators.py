@@ -27,7 +27,12 @@ EXTENSIONS = Extensions("topology", "simnet.topologies")
 
 
 def generator_names() -> tuple[str, ...]:
-    """Return the names that a specification may use: `GENERATORS`, and those that installed packages add."""
+    """Return the names that a specification may use: `GENERATORS`, and those that installed packages add.
+
+    Returns
+    -------
+    tuple of str
+    """
     return (*GENERATORS, *EXTENSIONS.names(GENERATORS))
 
 
@@ -38,6 +43,11 @@ def generator_function(name: str) -> Callable[..., Topology]:
     ----------
     name : str
         One of `generator_names`.
+
+    Returns
+    -------
+    callable
+        Takes keyword parameters, returns a `Topology`.
 
     Raises
     ------
@@ -63,6 +73,10 @@ def generated(generator: str, **arguments: object) -> Topology:
         One of `generator_names`.
     **arguments
         Of its function.
+
+    Returns
+    -------
+    Topology
 
     Raises
     ------

@@ -263,7 +263,17 @@ As nccl-tests defines it (NVIDIA/nccl-tests, ``doc/PERFORMANCE.md``): the part o
 
 
 def algorithm_names(collective: str) -> tuple[str, ...]:
-    """Return the algorithms of one of `COLLECTIVES`, the usual one first, those that installed packages add last."""
+    """Return the algorithms of a collective, the usual one first, those that installed packages add last.
+
+    Parameters
+    ----------
+    collective : str
+        One of `COLLECTIVES`.
+
+    Returns
+    -------
+    tuple of str
+    """
     own = tuple(COLLECTIVES[collective].algorithms)
     added = (name.partition(".") for name in EXTENSIONS.names())
     return own + tuple(name for of, _, name in added if of == collective and name not in own)
@@ -278,6 +288,10 @@ def algorithm_of(collective: str, name: str) -> Algorithm:
         One of `COLLECTIVES`.
     name : str
         One of `algorithm_names`.
+
+    Returns
+    -------
+    Algorithm
 
     Raises
     ------
