@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
+from simnet.experiment.plot.drawn import Drawn
 from simnet.experiment.plot.style import COLOURS
 from simnet.experiment.plot.timeline import NO_TIMELINE, time_unit
-from simnet.experiment.result import Result
 
 __all__ = ["utilisation"]
 
 _MOST = 8
 
 
-def utilisation(result: Result, *, most: int = _MOST) -> Figure:
+def utilisation(result: Drawn, *, most: int = _MOST) -> Figure:
     """Return the utilisation of the busiest resources over time, one below the other.
 
     Parameters

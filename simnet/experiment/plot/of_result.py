@@ -12,7 +12,7 @@ from simnet.experiment.plot.topology import draw_topology
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from simnet.experiment.result import Result
+    from simnet.experiment.plot.drawn import Drawn
     from simnet.topology import Topology
 
 __all__ = ["ResultPlots", "topology_of"]
@@ -26,7 +26,7 @@ class ResultPlots:
     result : Result
     """
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: Drawn) -> None:
         self._result = result
 
     def breakdown(self) -> Figure:
@@ -64,7 +64,7 @@ class ResultPlots:
         return utilisation(self._result)
 
 
-def topology_of(result: Result) -> Topology:
+def topology_of(result: Drawn) -> Topology:
     """Return the topology of a result, built anew from its scenario.
 
     Raises

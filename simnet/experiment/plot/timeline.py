@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from simnet.experiment.plot.drawn import Drawn
 from simnet.experiment.plot.style import COLOURS, HATCHES, label_axes
-from simnet.experiment.result import Result
 from simnet.units import MICROSECOND, MILLISECOND
 
 __all__ = ["NO_TIMELINE", "time_unit", "timeline"]
@@ -35,7 +35,7 @@ _MOST_LANES = 16
 _SEEN = 1e-3
 
 
-def timeline(result: Result, *, job: str | None = None, iteration: int | None = None) -> Figure:
+def timeline(result: Drawn, *, job: str | None = None, iteration: int | None = None) -> Figure:
     """Return one iteration of a group of workers: computing, exposed communication, waiting, and the exchanges.
 
     Parameters
@@ -104,7 +104,7 @@ def time_unit(seconds: float) -> tuple[float, str]:
     return (MILLISECOND, "ms") if seconds >= MILLISECOND else (MICROSECOND, "us")
 
 
-def _group(result: Result, job: str) -> tuple[list[int], str]:
+def _group(result: Drawn, job: str) -> tuple[list[int], str]:
     """Return the workers to show, and who they are: those of one replica where a model is split, else some of all."""
     workers = result.workers[result.workers["job"] == job]
     first = workers[workers["replica"] == 0]
@@ -118,7 +118,7 @@ def _group(result: Result, job: str) -> tuple[list[int], str]:
     return ranks, words if len(ranks) > 1 else "the worker"
 
 
-def _lanes(result: Result, job: str, ranks: list[int], begin_s: float, end_s: float) -> dict[str, list[Any]]:
+def _lanes(result: Drawn, job: str, ranks: list[int], begin_s: float, end_s: float) -> dict[str, list[Any]]:
     """Return the exchanges under way in a time by name of their line: one a bucket, or packed where these are many."""
     table = result.collectives
     own = table[(table["job"] == job) & ((table["worker"] < 0) | table["worker"].isin(ranks))]
