@@ -372,11 +372,34 @@ def _beside_simpler() -> str:
     return _table(head, lines)
 
 
+def _too_fast() -> str:
+    """Return in which share of its rows each data set is predicted faster than it was measured."""
+    frame = pd.read_csv(ROOT / "results" / "validation" / "cases.csv")
+    too_fast = frame[frame.use == "validation"].error > 0
+    shares = [f"`{name}` {share:.0%}" for name, share in too_fast.groupby(frame.data_set).mean().items()]
+    return f"Of all rows {too_fast.mean():.0%} are predicted faster than they were measured: {', '.join(shares)}."
+
+
+def _simpler_is_nearer() -> str:
+    """Return where a simpler prediction is nearer."""
+    found: dict[str, list[str]] = {"median error": [], "lost time": []}
+    for row in _rows_of("errors.csv", "validation"):
+        for words, own, other in (
+            ("median error", "median_error", "median_error"),
+            ("lost time", "simnet_lost_time_error", "lost_time_error"),
+        ):
+            for simpler in ("linear", "constant"):
+                if row["use"] == "validation" and float(row[f"{simpler}_{other}"]) < float(row[own]):
+                    found[words].append(f"{simpler} on `{row['data_set']}`")
+    told = [f"by {words}: {', '.join(names)}" for words, names in found.items() if names]
+    return f"Nearer than simnet are, {'; '.join(told)}."
+
+
 def _misses() -> str:
     frame = pd.read_csv(ROOT / "results" / "validation" / "cases.csv")
     frame = frame[frame.use == "validation"]
     groups = frame.groupby(["data_set", "setting", "model", "workers"], sort=True).error
-    table = groups.agg(rows="size", error="median", off=lambda error: error.abs().median()).reset_index()
+    table = groups.agg(rows="size", least="min", most="max", off=lambda error: error.abs().median()).reset_index()
     table = table[table.off > 0.15].sort_values("off", ascending=False)
     lines = [
         [
@@ -385,11 +408,11 @@ def _misses() -> str:
             row.model,
             f"{row.workers:.0f}",
             f"{row.rows}",
-            f"{row.error:+.0%}",
+            f"{row.least:+.0%}" if row.rows == 1 else f"{row.least:+.0%} to {row.most:+.0%}",
         ]
         for row in table.itertuples()
     ]
-    return _table(["data set", "setting", "model", "GPUs", "rows", "median of predicted / measured - 1"], lines)
+    return _table(["data set", "setting", "model", "GPUs", "rows", "predicted / measured - 1"], lines)
 
 
 def _per_cent(text: str) -> str:
@@ -452,5 +475,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "validation errors": lambda: _errors("validation"),
     "beside simpler predictions": _beside_simpler,
     "misses": _misses,
+    "too fast": _too_fast,
+    "simpler is nearer": _simpler_is_nearer,
 }
 """What writes each part, by its name."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["validate"]
 
+_OF_ALL, _OF_A_PART = "results/validation", "results/runs/validation"
+
 
 def validate(
     data_sets: Annotated[
@@ -27,9 +29,14 @@ def validate(
         ),
     ] = None,
     use: Annotated[str, typer.Option(metavar="USE", help="calibration or validation; both by default.")] = "",
-    output: Annotated[Path, typer.Option("--output", metavar="FOLDER", help="Where tables and the picture go.")] = Path(
-        "results/validation"
-    ),
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="FOLDER",
+            help="Where tables and the picture go: results/validation, or results/runs/validation of a part.",
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes.")] = 1,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the errors as comma-separated values.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the errors as one JSON list of objects.")] = False,
@@ -47,7 +54,8 @@ def validate(
         raise InputError(problems)
     with shown() as show:
         done = run_validation(folder, data_sets or (), (use,) if use else (), jobs=jobs, say=tell, show=show)
-    for path in save_validation(done, output):
+    is_part = bool(data_sets or folder or use)
+    for path in save_validation(done, output or Path(_OF_A_PART if is_part else _OF_ALL)):
         tell(f"wrote {path}")
     frame = done.scores
     if as_csv or as_json:

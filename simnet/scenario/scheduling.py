@@ -144,7 +144,11 @@ def scheduling_problems(
         yield Problem(f"streams {scheduling.streams} {beside}", hint, (*place, "streams"))
 
 
-def idle_scheduling(scheduling: SchedulingSpec, *, forward_overlap: bool) -> Iterator[str]:
-    """Yield what is given and has no effect, in words."""
-    if scheduling.order == "priority" and not forward_overlap:
+def idle_scheduling(scheduling: SchedulingSpec, *, architecture: str, forward_overlap: bool) -> Iterator[str]:
+    """Yield what is given and has no effect, or another than one may think, in words."""
+    if scheduling.order != "priority" or forward_overlap:
+        return
+    if architecture in EACH_BY_ITSELF and scheduling.streams is None:
+        yield "scheduling: order priority without forward_overlap only has pushes go one by one (streams: 1)"
+    else:
         yield "scheduling: order priority has no effect to speak of without forward_overlap: workers wait for all"

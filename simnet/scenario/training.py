@@ -83,7 +83,10 @@ def idle_notes(spec: TrainingSpec) -> tuple[str, ...]:
         notes.append("pipeline has no effect where no model is split")
     if spec.tensor != TensorSpec.model_validate({}) and (split is None or split.tensor == 1):
         notes.append("tensor has no effect where no layers are shared")
-    return (*notes, *idle_scheduling(spec.scheduling, forward_overlap=spec.forward_overlap))
+    return (
+        *notes,
+        *idle_scheduling(spec.scheduling, architecture=spec.architecture.name, forward_overlap=spec.forward_overlap),
+    )
 
 
 def _compression(spec: CompressionSpec) -> Compression | None:

@@ -13,7 +13,7 @@ def test_errors_are_printed_and_tables_written(command, here):
     assert status == 0
     assert "nccl_tests  calibration    32" in out
     assert "32 rows predicted, 0 left out" in out
-    folder = here / "results" / "validation"
+    folder = here / "results" / "runs" / "validation"
     assert {path.name for path in folder.iterdir()} == {
         "cases.csv",
         "errors.csv",
