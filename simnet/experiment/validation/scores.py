@@ -18,7 +18,7 @@ LOSSY_BELOW = 0.9
 TOLD_APART = 0.1
 """Settings whose measurements differ by more than this share have to be ranked as measured."""
 
-_ALIKE = ("model", "batch", "precision", "workers")
+_ALIKE = ("model", "batch", "precision", "workers", "metric")
 """What settings have in common that are ranked against each other."""
 
 
@@ -37,7 +37,7 @@ def score_groups(table: pd.DataFrame, by: Sequence[str] = ("data_set", "use")) -
     DataFrame
         One row a group: `rows`; median, 90th percentile and worst of |predicted / measured - 1|; for training the
         same median and percentile of two simpler predictions (`linear`: as many times one GPU; `constant`: that times
-        the one efficiency that suits the group best), the median error of the time that is lost, 1/efficiency - 1, on
+        the one efficiency whose median error in the group is least), the median error of the time that is lost, 1/efficiency - 1, on
         rows below `LOSSY_BELOW`, by simnet and by both others, and how many pairs of settings are ranked wrong, of how
         many.
     """
@@ -70,9 +70,14 @@ def _scores(rows: pd.DataFrame) -> dict[str, object]:
 
 
 def best_constant_efficiency(efficiency: NDArray[np.float64]) -> float:
-    """Return the one efficiency with the least mean of |predicted / measured - 1|, which is one of those measured."""
-    off = np.abs(efficiency[:, np.newaxis] / efficiency[np.newaxis, :] - 1.0).mean(axis=1)
-    return float(efficiency[int(off.argmin())])
+    """Return the one efficiency with the least median of |predicted / measured - 1|.
+
+    Where it is least, one row is predicted as much too fast as another too slow: it is a harmonic mean of two.
+    """
+    one, other = np.triu_indices(len(efficiency))
+    constants = 2.0 / (1.0 / efficiency[one] + 1.0 / efficiency[other])
+    off = [float(np.median(np.abs(constant / efficiency - 1.0))) for constant in constants]
+    return float(constants[int(np.argmin(off))])
 
 
 def _lost_time_error(
@@ -87,8 +92,8 @@ def _lost_time_error(
 def misranked_pairs(rows: pd.DataFrame) -> tuple[list[tuple[int, int]], int]:
     """Return pairs of settings in the wrong order, and how many pairs are told apart at all.
 
-    Settings are compared that train the same model with the same batch and precision on as many workers, and were
-    measured more than `TOLD_APART` apart.
+    Settings are compared that train the same model with the same batch and precision on as many workers, of which the
+    same was measured, more than `TOLD_APART` apart.
 
     Parameters
     ----------

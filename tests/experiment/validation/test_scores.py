@@ -22,6 +22,7 @@ def rows(measured, predicted, linear=None, **columns) -> pd.DataFrame:
         "batch": 1,
         "precision": "fp32",
         "workers": 2,
+        "metric": "rate",
         "data_set": "d",
         "use": "validation",
     } | columns
@@ -52,14 +53,16 @@ def test_lost_time_is_compared_by_itself():
 
 
 @given(st.lists(st.floats(0.05, 1.2), min_size=1, max_size=20))
-def test_no_other_measured_efficiency_is_a_better_constant(efficiencies):
+def test_no_other_constant_has_a_smaller_median_error(efficiencies):
+    """Neither one that was measured, nor any of a hundred between the least and the largest."""
     measured = np.array(efficiencies)
     best = best_constant_efficiency(measured)
 
     def off(constant: float) -> float:
-        return float(np.abs(constant / measured - 1).mean())
+        return float(np.median(np.abs(constant / measured - 1)))
 
-    assert all(off(best) <= off(other) + 1e-12 for other in measured)
+    others = [*measured, *np.linspace(measured.min(), measured.max(), 100)]
+    assert all(off(best) <= off(other) + 1e-12 for other in others)
 
 
 def test_settings_are_ranked_only_where_they_were_told_apart():
