@@ -37,9 +37,9 @@ def score_groups(table: pd.DataFrame, by: Sequence[str] = ("data_set", "use")) -
     DataFrame
         One row a group: `rows`; median, 90th percentile and worst of |predicted / measured - 1|; for training the
         same median and percentile of two simpler predictions (`linear`: as many times one GPU; `constant`: that times
-        the one efficiency whose median error in the group is least), the median error of the time that is lost, 1/efficiency - 1, on
-        rows below `LOSSY_BELOW`, by simnet and by both others, and how many pairs of settings are ranked wrong, of how
-        many.
+        the one efficiency whose median error in the group is least), the median error of the time that is lost,
+        1/efficiency - 1, on rows below `LOSSY_BELOW`, by simnet and by both others, and how many pairs of settings are
+        ranked wrong, of how many.
     """
     return pd.DataFrame([dict(zip(by, key, strict=True)) | _scores(rows) for key, rows in table.groupby(list(by))])
 
