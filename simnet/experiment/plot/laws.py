@@ -38,6 +38,7 @@ def efficiency(
     rows = frame if panel is not None else frame.assign(**{_ONE: ""})
     figure, cells = panel_axes(rows, panel or _ONE, title)
     known = list(frame[by].unique()) if by is not None else []
+    fitted: set[str] = set()
     for axes, name, group in cells:
         draw_curves(axes, group, x, "scaling_efficiency", by, title=name, line=False, whole=frame)
         for value, series in group.groupby(by, sort=False) if by is not None else [("", group)]:
@@ -52,8 +53,9 @@ def efficiency(
                         numbers, share, line, color=COLOURS[number % len(COLOURS)], linewidth=1, zorder=1.5
                     )
                     drawn.set_gid(f"{law} {value}")
-        for law, (_, line) in _LAWS.items():
-            axes.plot([], [], line, color="#555555", linewidth=1, label=f"{law.capitalize()}, fitted")
+                    fitted.add(law)
         axes.set_ylim(0, max(1.05, axes.get_ylim()[1]))
+    for law in (law for law in _LAWS if law in fitted):
+        axes.plot([], [], _LAWS[law][1], color="#555555", linewidth=1, label=f"{law.capitalize()}, fitted")
     legend_below(figure)
     return figure
