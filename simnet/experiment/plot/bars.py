@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from simnet.experiment.columns import COLUMNS
-from simnet.experiment.plot.style import COLOURS, HATCHES, label_axes, name_of, words_of
+from simnet.experiment.plot.style import COLOURS, HATCHES, label_axes, label_of, name_of, words_of
 from simnet.experiment.quantities import as_numbers
 
 __all__ = ["bars", "breakdown"]
@@ -89,10 +89,11 @@ def _lying_bars(frame: pd.DataFrame, by: Iterable[str]) -> tuple[Figure, Axes, s
 
     What the names are of comes with them, where there are numbers among them, which do not say it.
     """
-    figure = Figure(figsize=(6.4, 1.6 + 0.4 * len(frame)), layout="constrained")
-    axes = figure.add_subplot()
     columns = list(by) or _telling_columns(frame)
-    names = [", ".join(map(str, row)) for row in frame[columns].itertuples(index=False)]
+    names = [label_of(", ".join(map(str, row))) for row in frame[columns].itertuples(index=False)]
+    lines = max((name.count("\n") + 1 for name in names), default=1)
+    figure = Figure(figsize=(6.4, 1.6 + max(0.4, 0.17 * lines + 0.1) * len(frame)), layout="constrained")
+    axes = figure.add_subplot()
     axes.set_yticks(range(len(frame)), labels=names)
     axes.tick_params(axis="y", length=0)
     axes.invert_yaxis()

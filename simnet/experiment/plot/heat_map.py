@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 from numpy.typing import NDArray
 
-from simnet.experiment.plot.style import name_of
+from simnet.experiment.plot.style import label_of, name_of
 
 __all__ = ["heat_map"]
 
@@ -53,7 +53,7 @@ def heat_map(frame: pd.DataFrame, x: str, y: str, value: str, *, title: str = ""
     image = axes.pcolormesh(np.ma.masked_invalid(numbers), cmap=_COLOURS, norm=norm, edgecolors="white", linewidth=0.5)
     for values, set_ticks in ((across, axes.set_xticks), (up, axes.set_yticks)):
         step = -(-len(values) // 30)
-        set_ticks(np.arange(0, len(values), step) + 0.5, labels=[str(one) for one in values[::step]])
+        set_ticks(np.arange(0, len(values), step) + 0.5, labels=[label_of(one) for one in values[::step]])
     if max(len(str(one)) for one in across) > (_MOST_LETTERS if is_written else 3):
         axes.tick_params(axis="x", rotation=45)
     axes.tick_params(length=0)

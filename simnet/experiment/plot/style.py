@@ -6,6 +6,7 @@ import re
 from html import escape
 from io import BytesIO, StringIO
 from pathlib import Path
+from textwrap import fill
 from typing import Literal
 
 from matplotlib.axes import Axes
@@ -21,6 +22,7 @@ __all__ = [
     "MARKERS",
     "inline_svg",
     "label_axes",
+    "label_of",
     "name_of",
     "save_figure",
     "unit_of",
@@ -31,6 +33,7 @@ __all__ = [
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "--", "-.", ":")
+_LABEL_LETTERS = 32
 HATCHES = ("", "//", "\\\\", "..", "xx", "--")
 
 
@@ -98,6 +101,11 @@ def label_axes(axes: Axes, x: str, y: str, title: str, *, grid: Literal["x", "y"
     axes.grid(axis=grid, alpha=0.3)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def label_of(value: object) -> str:
+    """Return a value as a label, in lines that leave room for the picture: those of scenarios may be long."""
+    return fill(str(value), _LABEL_LETTERS)
 
 
 def name_of(column: str) -> str:
