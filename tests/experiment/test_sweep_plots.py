@@ -184,7 +184,7 @@ def test_mappings_are_named_in_few_words():
     servers = {"parameter_server": {"servers": 1, "placement": "colocated"}}
     frame = simnet.sweep(star_scenario(2), {"training.architecture": ["ring", servers]}, {"run.iterations": 1})
     labels = [text.get_text() for text in plot(frame, "breakdown").axes[0].get_yticklabels()]
-    assert labels == ["ring", "parameter_server, servers 1, placement colocated"]
+    assert labels == ["ring", "parameter_server, servers 1,\nplacement colocated"]
 
 
 def test_fits_that_explain_little_are_not_drawn():
