@@ -52,6 +52,7 @@ class Interruption:
     def __init__(self) -> None:
         self.shown: Shown | None = None
         self.discard: Callable[[], None] = lambda: None
+        self._pressed = False
         self._once = threading.Lock()
         self._over = threading.Event()
 
@@ -63,7 +64,7 @@ class Interruption:
         if not is_main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             yield
             return
-        self.shown = None
+        self.shown, self._pressed = None, False
         self._once, self._over = threading.Lock(), threading.Event()
         before = signal.signal(signal.SIGINT, self._interrupt)
         try:
@@ -72,13 +73,27 @@ class Interruption:
         finally:
             self._over.set()
             # Once it was pressed the process ends, and nobody is to press it again.
-            if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            if not self._pressed:
                 signal.signal(signal.SIGINT, before)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Have any error that comes out after somebody pressed Ctrl-C be a KeyboardInterrupt.
+
+        Some callers turn it into an error of their own, as modules do that cannot be loaded then.
+        """
+        try:
+            yield
+        except BaseException as raised:
+            is_done = isinstance(raised, SystemExit) and not raised.code
+            if self._pressed and not is_done:
+                raise KeyboardInterrupt from None
+            raise
 
     def end(self) -> None:
         """Say it, and end the process at once where somebody has pressed Ctrl-C: taking it apart may take seconds."""
         self.say()
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        if self._pressed:
             self._leave()
 
     def say(self) -> None:
@@ -91,6 +106,7 @@ class Interruption:
         print(f"interrupted: {so_far}", file=sys.stderr, flush=True)
 
     def _interrupt(self, _: int, __: FrameType | None) -> None:
+        self._pressed = True
         # Whoever presses it again has been heard already.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         raise KeyboardInterrupt

@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 
 from simnet.cli.interruption import INTERRUPTED, interruption
+from simnet.cli.streams import open_streams
 
 __all__ = ["main"]
 
@@ -17,6 +18,7 @@ def main() -> None:
 
     Exit status: 2 for bad input; 1 where a run cannot give a number or output cannot be written; 130 when interrupted.
     """
+    open_streams()
     with interruption.heard():
         try:
             _run()
@@ -26,21 +28,19 @@ def main() -> None:
 
 
 def _run() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        # Names may have letters that the terminal has not; escaped they can still be read.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    # Loading all this takes a while, in which somebody may press Ctrl-C.
-    from simnet.cli.app import app
-    from simnet.errors import InputError, OutputError, SimulationError
-    from simnet.writing import discard_unfinished
+    with interruption.alone():
+        # Loading all this takes a while, in which somebody may press Ctrl-C.
+        from simnet.cli.app import app
+        from simnet.errors import InputError, OutputError, SimulationError
+        from simnet.writing import discard_unfinished
 
     interruption.discard = discard_unfinished
     try:
-        try:
-            app()
-        finally:
-            sys.stdout.flush()
+        with interruption.alone():
+            try:
+                app()
+            finally:
+                sys.stdout.flush()
     except SystemExit as left:
         # typer keeps an interrupt to itself.
         if left.code == INTERRUPTED:
@@ -60,9 +60,7 @@ def _run() -> None:
         _complain(f"{error.object!a} is not text, and cannot be written")
         sys.exit(2)
     except OSError as error:
-        # Whoever reads a pipe may stop when they have had enough; that needs no words.
-        if not isinstance(error, BrokenPipeError):
-            _complain(f"{error.filename or 'output'}: {error.strerror or error}")
+        _complain(f"{error.filename or 'output'}: {error.strerror or error}")
         # Python would try once more, and complain, when it closes the output.
         with suppress(io.UnsupportedOperation):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -73,7 +73,7 @@ def sweep(
         _list_points(loaded, store, part, processes)
         return
     say = tell_nobody if quiet else tell
-    with shown(f"{folder} has them, and {_GO_ON}", quiet=quiet) as show, _executor(dask) as executor:
+    with shown(f"what is finished is in {folder}, and {_GO_ON}", quiet=quiet) as show, _executor(dask) as executor:
         try:
             end = run_sweep(
                 loaded,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import ParamSpec, TypeVar
 
 __all__ = ["Processes"]
@@ -50,6 +52,7 @@ class Processes:
         self._pool = self._begin()
 
     def _begin(self) -> ProcessPoolExecutor:
+        _begin_tracker()
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(self._processes, context, initializer=_begin_worker)
 
@@ -70,6 +73,18 @@ def _nothing_of_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin_tracker() -> None:
+    """Begin what removes the semaphores of a pool whose parent ends at once; that this happens is nothing to be told.
+
+    It is a process of its own, which gets the options of this one, and would be begun with the first worker.
+    """
+    sys.warnoptions.append("ignore:resource_tracker:UserWarning")
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        sys.warnoptions.pop()
 
 
 def _begin_worker() -> None:

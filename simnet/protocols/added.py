@@ -8,7 +8,7 @@ from functools import cache
 
 from simnet.protocols.checking import value_problems
 from simnet.protocols.congestion import Control
-from simnet.protocols.defaults import EXTENSIONS, Default, Definition, changed
+from simnet.protocols.defaults import EXTENSIONS, Default, Definition, Framing, changed
 from simnet.protocols.fields import FIELDS
 from simnet.protocols.flow_protocol import FlowProtocol
 from simnet.protocols.ideal import IDEAL
@@ -38,10 +38,29 @@ def added_definition(name: str) -> Definition:
             made = replace(made, defaults=changed(made.defaults, Default("congestion_control", name, "its own")))
         values = {default.field: default.value for default in made.defaults}
         wrong = [problem for field, value in values.items() for problem in value_problems(field, value)]
+        made = replace(made, name=name, framing=_checked(name, made.framing))
         made.framing(float(values["mtu_bytes"]))
     if wrong:
         raise EXTENSIONS.refusal(name, f"is no protocol: {wrong[0].message}", wrong[0].hint)
-    return replace(made, name=name)
+    return made
+
+
+def _checked(name: str, framing: Framing) -> Framing:
+    """Return the framing of a package's protocol, which is held to two numbers; what is too small others refuse."""
+
+    def checked(mtu_bytes: float) -> tuple[float, float]:
+        with EXTENSIONS.blaming(name, "is no protocol"):
+            found = framing(mtu_bytes)
+            try:
+                payload_bytes, header_bytes = map(float, found)
+                fine = not math.isnan(payload_bytes) and 0 <= header_bytes < math.inf
+            except (TypeError, ValueError):
+                fine = False
+            if not fine:
+                raise TypeError(f"its framing returned {found!r}, and no payload and header in bytes")
+        return payload_bytes, header_bytes
+
+    return checked
 
 
 def _written_down(protocol: FlowProtocol) -> Definition:

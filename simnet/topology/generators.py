@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 
+from simnet.errors import InputError
 from simnet.extensions import Extensions
 from simnet.topology.edge import edge_cloud
+from simnet.topology.files import topology_from_graph
 from simnet.topology.model import Topology
 from simnet.topology.switched import dragonfly, fat_tree, leaf_spine, rail_optimised, star
 from simnet.topology.switchless import full_mesh, nvlink_node, ring, torus
@@ -81,7 +83,7 @@ def generated(generator: str, **arguments: object) -> Topology:
     Raises
     ------
     InputError
-        What the generator refuses; of one that a package adds, also that it failed.
+        What the generator refuses; of one that a package adds, also that it failed, or what is wrong with what it made.
     """
     function = generator_function(generator)
     if generator in GENERATORS:
@@ -90,4 +92,9 @@ def generated(generator: str, **arguments: object) -> Topology:
         made = function(**arguments)
         if not isinstance(made, Topology):
             raise TypeError(f"it returned a {type(made).__name__}, and no simnet.topology.Topology")
+        try:
+            topology_from_graph(made.graph)
+        except InputError as error:
+            first = error.problems[0]
+            raise EXTENSIONS.refusal(generator, f"made a wrong topology: {first.message}", first.hint) from None
     return made

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial, wraps
+from numbers import Integral
 from types import MappingProxyType
 from typing import Any
 
@@ -302,25 +303,34 @@ def algorithm_of(collective: str, name: str) -> Algorithm:
     if name in own:
         EXTENSIONS.require_unclaimed(full_name)
         return own[name]
-    made = EXTENSIONS.load(full_name)
-    algorithm = made if isinstance(made, Algorithm) else Algorithm(made, partial(_counted, made))
+    loaded = EXTENSIONS.load(full_name)
+    function = loaded.make if isinstance(loaded, Algorithm) else loaded
     with EXTENSIONS.blaming(full_name, "is no algorithm"):
-        if list(inspect.signature(algorithm.make).parameters)[:3] != ["ranks", "elements", "element_bytes"]:
+        if list(inspect.signature(function).parameters)[:3] != ["ranks", "elements", "element_bytes"]:
             raise TypeError("a function (ranks, elements, element_bytes, *, divisible=False, ...) is wanted")
 
-    @wraps(algorithm.make)
+    @wraps(function)
     def make(ranks: int, *arguments: Any, **options: Any) -> Schedule:
         with EXTENSIONS.blaming(full_name, "failed"):
-            schedule = algorithm.make(ranks, *arguments, **options)
+            schedule = function(ranks, *arguments, **options)
             if not isinstance(schedule, Schedule) or schedule.ranks != ranks:
-                raise TypeError(f"it returned no simnet.traffic.Schedule of {ranks} ranks")
-        try:
-            validate_schedule(schedule)
-        except InputError as error:
-            raise EXTENSIONS.refusal(full_name, f"made a wrong schedule: {error.problems[0].message}") from None
+                what = f"one of {schedule.ranks}" if isinstance(schedule, Schedule) else f"a {type(schedule).__name__}"
+                raise TypeError(f"it returned {what}, and no simnet.traffic.Schedule of {ranks} ranks")
+            try:
+                validate_schedule(schedule)
+            except InputError as error:
+                raise EXTENSIONS.refusal(full_name, f"made a wrong schedule: {error.problems[0].message}") from None
         return schedule
 
-    return replace(algorithm, make=make)
+    def steps(ranks: int, **options: Any) -> int:
+        count_steps = loaded.steps if isinstance(loaded, Algorithm) else partial(_counted, make)
+        with EXTENSIONS.blaming(full_name, "failed"):
+            counted = count_steps(ranks, **options)
+            if isinstance(counted, bool) or not isinstance(counted, Integral):
+                raise TypeError(f"its steps are {counted!r}, and no whole number")
+        return int(counted)
+
+    return Algorithm(make, steps)
 
 
 def _counted(make: Callable[..., Schedule], ranks: int, **options: Any) -> int:

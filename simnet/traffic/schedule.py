@@ -19,6 +19,7 @@ Theory: F. Baccelli et al., *Synchronization and Linearity* (1992), chapter 2 (t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -87,7 +88,7 @@ class Partition:
     Raises
     ------
     ValueError
-        Negative elements, or no chunk, or elements without size.
+        Negative elements, or no chunk, or elements without size; numbers that are none, or not finite.
     """
 
     elements: int
@@ -96,7 +97,7 @@ class Partition:
     divisible: bool = False
 
     def __post_init__(self) -> None:
-        if self.elements < 0 or self.element_bytes <= 0 or self.chunks < 1:
+        if not (0 <= self.elements < math.inf and 0 < self.element_bytes < math.inf and self.chunks >= 1):
             raise ValueError(f"a partition needs elements >= 0, element_bytes > 0 and chunks >= 1: {self}")
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,8 @@ _SHOWN = 5
 def validate_schedule(schedule: Schedule) -> None:
     """Refuse a schedule that is malformed: everything that is wrong with it, at once.
 
-    Ranks, operations and chunks that do not exist; repeats below one; sizes and times that are negative or no numbers.
+    Columns of different lengths; ranks, operations and chunks that do not exist; repeats below one; sizes and times
+    that are negative or no numbers.
     Whether its firings wait for each other in a circle is another question: `simnet.traffic.deadlock`.
 
     Parameters
@@ -31,7 +33,7 @@ def validate_schedule(schedule: Schedule) -> None:
     InputError
         Everything that is wrong, by operation or dependency.
     """
-    problems = [*_operation_problems(schedule)]
+    problems = [*_length_problems(schedule)] or [*_operation_problems(schedule)]
     if not problems:
         problems = [*_dependency_problems(schedule), *_merge_problems(schedule)]
     if problems:
@@ -56,6 +58,16 @@ def describe_operation(schedule: Schedule, operation: int) -> str:
         return f"send {ops.source[operation]} -> {ops.target[operation]} (operation {operation})"
     what = "memory" if ops.kind[operation] == Kind.MEMORY else "calculation"
     return f"{what} on rank {ops.source[operation]} (operation {operation})"
+
+
+def _length_problems(schedule: Schedule) -> Iterator[Problem]:
+    for table, rows in (("operations", schedule.operations), ("dependencies", schedule.dependencies)):
+        lengths = {field.name: np.shape(getattr(rows, field.name)) for field in fields(rows)}
+        first, *others = lengths
+        for column in others:
+            if lengths[column] != lengths[first]:
+                message = f"{table} have {column} of shape {lengths[column]}, and {first} of {lengths[first]}"
+                yield Problem(message, "each has one of each", (table, column), schedule.name)
 
 
 def _operation_problems(schedule: Schedule) -> Iterator[Problem]:

@@ -78,7 +78,8 @@ def test_a_sweep_keeps_its_points(terminal, here, processes):
     ended = terminal("sweep", "scan.yaml", "-o", "kept", "-j", processes, shown=" left")
     assert ended.status == 130
     said = re.search(
-        r"interrupted: (\d+) of 60 points are done; kept has them, and the same command goes on from there\r\n$",
+        r"interrupted: (\d+) of 60 points are done; "
+        r"what is finished is in kept, and the same command goes on from there\r\n$",
         ended.screen,
     )
     assert said is not None, ended.screen
@@ -87,6 +88,24 @@ def test_a_sweep_keeps_its_points(terminal, here, processes):
     files = [file.name for file in here.glob("kept/points/??/*")]
     assert len(files) == int(said[1]) > 0
     assert all(name.endswith(".json") and not name.startswith(".") for name in files)
+
+
+@pytest.mark.parametrize("ending", ["ImportError('initialization failed')", "SystemExit(1)"])
+def test_whatever_comes_out_after_it_is_an_interruption(environment, here, ending):
+    """A module that is loaded turns Ctrl-C into an error of its own."""
+    script = (
+        "import signal, sys, simnet.cli.app\n"
+        "from simnet.cli.main import main\n"
+        "def app():\n"
+        "    try: signal.raise_signal(signal.SIGINT)\n"
+        f"    except KeyboardInterrupt: raise {ending} from None\n"
+        "simnet.cli.app.app = app\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted: nothing is written\n")
 
 
 STUCK = """

@@ -8,9 +8,12 @@ from simnet.extensions import _RESERVED
 from simnet.scenario.sections import Choice
 
 CODE = """
-import sys
+import math
+from dataclasses import replace
 from simnet.protocols import FlowProtocol
+from simnet.protocols.tcp import TCP
 from simnet.topology import star
+from simnet.traffic import ALL_REDUCE, Algorithm
 
 PLAIN = FlowProtocol(mtu_bytes=1000.0, payload_bytes=960.0, header_bytes=60.0, latency_s=2e-6)
 WRONG = FlowProtocol(mtu_bytes=1000.0, latency_s=-1.0)
@@ -33,6 +36,27 @@ def schedule(ranks, elements, element_bytes, *, divisible=False):
 
 def shapeless(number):
     return number
+
+def nothing(ranks, elements, element_bytes, *, divisible=False):
+    return None
+
+def raising(ranks, elements, element_bytes, *, divisible=False):
+    raise RuntimeError("not today")
+
+def endless(ranks, elements, element_bytes, *, divisible=False):
+    made = ALL_REDUCE["ring"](ranks, elements, element_bytes, divisible=divisible)
+    return replace(made, operations=replace(made.operations, fixed_bytes=made.operations.fixed_bytes * math.nan))
+
+def short(ranks, elements, element_bytes, *, divisible=False):
+    made = ALL_REDUCE["ring"](ranks, elements, element_bytes, divisible=divisible)
+    return replace(made, operations=replace(made.operations, repeat=made.operations.repeat[1:]))
+
+unsized = Algorithm(nothing, lambda ranks: 0.5)
+UNFRAMED = replace(TCP, framing=lambda mtu_bytes: None)
+
+def backwards(*, hosts: int, name: str = ""):
+    return star(hosts=hosts, name=name).__class__("odd", [("a", {"kind": "host"}), ("b", {"kind": "host"})],
+        [("a", "b", {"kind": "ethernet", "bandwidth_bytes_per_s": -1.0, "latency_s": 0.0})])
 """
 PROTOCOLS = {
     "plain": "odd:PLAIN",
@@ -40,11 +64,14 @@ PROTOCOLS = {
     "number": "odd:NUMBER",
     "gone": "odd:GONE",
     "Loud": "odd:PLAIN",
+    "unframed": "odd:UNFRAMED",
 }
-TOPOLOGIES = {name: f"odd:{name}" for name in ("failing", "nameless", "unclear", "textual")}
+TOPOLOGIES = {name: f"odd:{name}" for name in ("failing", "nameless", "unclear", "textual", "backwards")}
 COLLECTIVES = {"all_reduce.schedule": "odd:schedule", "all_gather.shapeless": "odd:shapeless"}
-BROADCAST, GATHER = (
-    f"collective {name} --topology nvlink_node_8 --protocol ideal --algorithm" for name in ("broadcast", "all_gather")
+COLLECTIVES |= {f"all_reduce.{name}": f"odd:{name}" for name in ("nothing", "raising", "endless", "short", "unsized")}
+BROADCAST, GATHER, REDUCE = (
+    f"collective {name} --topology nvlink_node_8 --protocol ideal --algorithm"
+    for name in ("broadcast", "all_gather", "all_reduce")
 )
 
 ASKED = {
@@ -65,6 +92,13 @@ ASKED = {
     "topology show '{textual: {hosts: 3}}'": "failed: TypeError: it returned a str, and no simnet.topology.Topology",
     "run resnet50_16gpu --set training.architecture=schedule": "'all_reduce.schedule' of package odd 1.0 failed",
     f"{GATHER} shapeless": "odd 1.0 is no algorithm",
+    f"{REDUCE} nothing": "'all_reduce.nothing' of package odd 1.0 failed: TypeError: it returned a NoneType",
+    f"{REDUCE} raising": "'all_reduce.raising' of package odd 1.0 failed: RuntimeError: not today",
+    f"{REDUCE} endless": "'all_reduce.endless' of package odd 1.0 made a wrong schedule: operation 0: fixed_bytes nan",
+    f"{REDUCE} short": "'all_reduce.short' of package odd 1.0 made a wrong schedule: operations have ",
+    f"{REDUCE} unsized": "odd 1.0 failed: TypeError: its steps are 0.5, and no whole number",
+    "protocol show unframed": "'unframed' of package odd 1.0 is no protocol: TypeError: its framing returned None",
+    "topology show '{backwards: {hosts: 3}}'": "odd 1.0 made a wrong topology: link 'a' -> 'b': bandwidth_bytes_per_s",
 }
 NOT_ASKED = {
     "run resnet50_16gpu --set run.iterations=1": "iteration_time_s",
