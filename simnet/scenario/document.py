@@ -108,6 +108,17 @@ class Document:
             value = value[key]
         return path, value
 
+    def part(self, path: KeyPath) -> Document:
+        """Return the document of what is at a path, with its places.
+
+        Parameters
+        ----------
+        path : tuple of str or int
+        """
+        depth = len(path)
+        places = {known[depth:]: place for known, place in self.places.items() if known[:depth] == path}
+        return Document(self.known_part(path)[1], self.source, places)
+
     def is_unreadable(self, path: KeyPath) -> bool:
         """Tell whether what is at a path, or what it should be in, is a problem of the document already.
 

@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, ValidationError
 
-from simnet.errors import InputError, Problem
-from simnet.experiment.validation.measurements import Measurement
+from simnet.errors import InputError, KeyPath, Problem
+from simnet.experiment.validation.measurements import BANDWIDTH_UNITS, RATE_UNITS, TIME_UNITS, Measurement
 from simnet.scenario import load_collective
 from simnet.scenario.document import Document
 from simnet.scenario.fields import Text, Word, hint_at, refuse, shown
@@ -27,8 +27,10 @@ from simnet.scenario.yaml_document import read_yaml
 __all__ = ["Case", "DataSet", "load_data_set", "load_data_sets"]
 
 _COLUMNS = tuple(field.name for field in fields(Measurement))
+_NUMBERS = ("row", "batch", "workers", "hosts", "size_bytes", "value")
 _PLAYS = ("training", "collective")
 _NEEDED = {"training": {"topology"}, "collective": {"collective", "topology", "protocol"}}
+_PREDICTED = {"training": (*RATE_UNITS,), "collective": (*TIME_UNITS, *BANDWIDTH_UNITS)}
 _BOUND = re.compile(r"(<|>=) ?([0-9]+)")
 
 
@@ -38,10 +40,23 @@ def _where(value: Any) -> dict[str, tuple[str, ...]]:
     for column in value:
         if column not in _COLUMNS:
             refuse(f"has the column {shown(column)}", hint_at(str(column), _COLUMNS), key=column)
-    return {
+    found = {
         column: tuple(str(one) for one in (patterns if isinstance(patterns, list) else [patterns]))
         for column, patterns in value.items()
     }
+    for column, patterns in found.items():
+        if not patterns:
+            refuse(f"has no pattern for {column}", "at least one is wanted", key=column)
+        for pattern in patterns:
+            if column in _NUMBERS and not _is_of_number(pattern):
+                hint = "a whole number, '< N', '>= N', or a pattern with * or ? is wanted"
+                refuse(f"has {shown(pattern)} for {column}", hint, key=column)
+    return found
+
+
+def _is_of_number(pattern: str) -> bool:
+    """Tell whether a pattern can be that of a column of numbers; nothing is that of a cell without one."""
+    return not pattern or bool(_BOUND.fullmatch(pattern)) or set(pattern) <= set("0123456789.*?")
 
 
 def _set(value: Any) -> dict[str, Any]:
@@ -101,6 +116,10 @@ class Case:
         The scenario, or the arguments of a collective.
     overrides : mapping
         Keys that differ, by path.
+    document : Document
+        The description.
+    places : mapping of str to tuple
+        Where in it each of the overrides stands.
     folder : Path
         What files are relative to.
     one_gpu : float or None
@@ -113,6 +132,8 @@ class Case:
     play: Literal["training", "collective"]
     scenario: Mapping[str, Any]
     overrides: Mapping[str, Any]
+    document: Document
+    places: Mapping[str, KeyPath]
     folder: Path
     one_gpu: float | None
     assumed: tuple[str, ...]
@@ -127,11 +148,14 @@ class DataSet:
     name : str
     folder : Path
         What files are relative to.
+    document : Document
+        The description.
     """
 
     name: str
     folder: Path
     spec: _DataSetSpec
+    document: Document
 
     @property
     def about(self) -> str:
@@ -146,21 +170,45 @@ class DataSet:
         for row in own:
             if row.use == "input":
                 continue
-            rules = [rule for rule in self.spec.rules if rule.holds_for(row)]
+            numbered = [(number, rule) for number, rule in enumerate(self.spec.rules) if rule.holds_for(row)]
+            rules = [rule for _, rule in numbered]
             why = next((rule.leave_out for rule in rules if rule.leave_out), "")
             one = self._one_gpu(row, own) if self.spec.play == "training" else None
             if not why and self.spec.play == "training" and one is None:
                 why = "the rate of one GPU was not measured"
             overrides = {key: value for rule in rules for key, value in rule.set.items()}
+            places: dict[str, KeyPath] = {key: ("rules", at, "set", key) for at, rule in numbered for key in rule.set}
             given = {**self.spec.scenario, **overrides}
             if not why and not _NEEDED[self.spec.play] <= {key.partition(".")[0] for key in given}:
                 why = "no rule says what is simulated"
+            why = why or self._unknown(row, given)
             if why:
                 left_out.append((row, why))
                 continue
             assumed = tuple(dict.fromkeys(rule.assumed for rule in rules if rule.assumed))
-            cases.append(Case(row, self.spec.play, self.spec.scenario, overrides, self.folder, one, assumed))  # type: ignore[arg-type]  # Word has checked it
+            case = Case(
+                row,
+                self.spec.play,  # type: ignore[arg-type]  # Word has checked it
+                self.spec.scenario,
+                overrides,
+                self.document,
+                places,
+                self.folder,
+                one,
+                assumed,
+            )
+            cases.append(case)
         return cases, left_out
+
+    def _unknown(self, row: Measurement, given: Mapping[str, Any]) -> str:
+        """Return what is not known of a row without which it cannot be predicted; empty where all is."""
+        if row.unit not in _PREDICTED[self.spec.play]:
+            return f"{row.metric} in {row.unit} is nothing that is predicted of a {self.spec.play}"
+        if self.spec.play == "training" and row.workers is None and "training.workers" not in given:
+            return "how many workers there were is not said"
+        if self.spec.play == "collective" and row.size_bytes is None and "sizes" not in given:
+            return "of which size it is is not said"
+        return ""
 
     def _one_gpu(self, row: Measurement, own: Sequence[Measurement]) -> float | None:
         def key(one: Measurement) -> tuple[object, ...]:
@@ -186,7 +234,7 @@ def load_data_set(path: Path) -> DataSet:
     problems = [*document.problems, *(_unknown_arguments(document, spec) if spec.play == "collective" else ())]
     if problems:
         raise InputError(problems)
-    return DataSet(path.stem, path.parent, spec)
+    return DataSet(path.stem, path.parent, spec, document)
 
 
 def _unknown_arguments(document: Document, spec: _DataSetSpec) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from simnet.errors import InputError, Problem, nearest
 from simnet.units import parse_bandwidth, parse_duration
 from simnet.workload.csv_table import COUNT_WANTED, NUMBER_WANTED, Table, parse_count, parse_number, read_table, shown
 
-__all__ = ["TIME_UNITS", "USES", "Measurement", "read_measurements"]
+__all__ = ["BANDWIDTH_UNITS", "METRICS", "RATE_UNITS", "TIME_UNITS", "USES", "Measurement", "read_measurements"]
 
 USES = ("calibration", "input", "validation")
 """Calibration: parameters may be fitted to it. Input: a rate of one GPU, from which others are predicted. Validation:
@@ -80,6 +80,32 @@ class Measurement:
         return self.value * scale
 
 
+_COLLECTIVES = ("allreduce", "allgather", "reducescatter", "broadcast", "reduce", "alltoall", "sendrecv", "p2p")
+_TIMES = ("time", "time_in_place", "time_out_of_place", "latency_p50")
+_BANDWIDTHS = ("algbw", "busbw", "busbw_plateau", "bandwidth")
+_SINGLE_TIMES = ("allreduce_alpha", "ib_send_lat", "imb_pingpong_time", "one_way_latency", "rpc_rtt_min", "rtt_1500B")
+_SINGLE_BANDWIDTHS = (
+    *(
+        "aggregate_steady_goodput",
+        "aggregate_throughput",
+        "effective_bandwidth",
+        "ib_write_bw_avg",
+        "iperf_single_stream",
+    ),
+    *("kv_goodput", "large_rpc_one_connection_one_core", "osu_bibw", "osu_put_bw", "recv_tensor_rate"),
+    "single_conn_bandwidth",
+)
+
+METRICS = {
+    **dict.fromkeys(("throughput", "throughput_real", "throughput_synthetic"), tuple(RATE_UNITS)),
+    **{f"{of}_{what}": tuple(TIME_UNITS) for of in _COLLECTIVES for what in _TIMES},
+    **{f"{of}_{what}": tuple(BANDWIDTH_UNITS) for of in _COLLECTIVES for what in _BANDWIDTHS},
+    **dict.fromkeys(_SINGLE_TIMES, tuple(TIME_UNITS)),
+    **dict.fromkeys(_SINGLE_BANDWIDTHS, tuple(BANDWIDTH_UNITS)),
+    "allreduce_beta": ("s/byte",),
+}
+"""What is measured, and the units that it may have: samples a second of all workers, times, bandwidths."""
+
 _COUNTS = ("batch", "workers", "hosts", "size_bytes")
 
 
@@ -117,12 +143,17 @@ def _measurement(table: Table, number: int, cells: dict[str, str], problems: lis
         counts[name] = parse_count(cells[name]) if cells[name] else None
         if counts[name] is None and (cells[name] or name == "row"):
             wrong(name, COUNT_WANTED)
+        elif counts[name] == 0 and name in ("batch", "workers", "hosts"):
+            wrong(name, "at least 1 is wanted, or nothing where the source does not say")
     value = parse_number(cells["value"])
     if value is None or value <= 0:
         wrong("value", f"{NUMBER_WANTED}, and above 0")
-    for name, known in (("use", USES), ("unit", _UNITS)):
+    for name, known in (("use", USES), ("unit", _UNITS), ("metric", METRICS)):
         if cells[name] not in known:
             wrong(name, nearest(cells[name], known))
+    units = METRICS.get(cells["metric"], _UNITS)
+    if cells["unit"] in _UNITS and cells["unit"] not in units:
+        wrong("unit", f"a {cells['metric']} is in {' or '.join(units)}")
     if len(problems) > before:
         return None
     return Measurement(**{**cells, **counts, "value": value})  # type: ignore[arg-type]  # all cells are checked above

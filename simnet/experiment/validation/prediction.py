@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from simnet.errors import InputError
+from simnet.errors import InputError, Problem
 from simnet.experiment.collective import run_collective
 from simnet.experiment.findings import findings_of
 from simnet.experiment.simulation import compile_for, simulate
@@ -13,9 +13,8 @@ from simnet.experiment.telling import tell
 from simnet.experiment.validation.cases import Case
 from simnet.experiment.validation.measurements import TIME_UNITS, Measurement
 from simnet.scenario import load_collective
-from simnet.scenario.document import python_document
 from simnet.scenario.load import load_document
-from simnet.scenario.overrides import overrides_from_mapping
+from simnet.scenario.overrides import Override, overrides_from_mapping
 from simnet.units import GIGA, MICROSECOND
 
 __all__ = ["Prediction", "predict"]
@@ -66,8 +65,10 @@ def _rate(case: Case) -> float:
     if row.batch is not None:
         changes["workload.batch_size"] = row.batch
     changes["workload.samples_per_s"] = case.one_gpu
-    document = python_document({"name": f"row{row.row}", **case.scenario}, "")
-    overrides = overrides_from_mapping(changes | dict(case.overrides))
+    described = case.document.part(("scenario",))
+    document = replace(described, data={"name": f"row{row.row}", **case.scenario})
+    overrides = overrides_from_mapping({key: value for key, value in changes.items() if key not in case.overrides})
+    overrides += [Override(tuple(key.split(".")), case.document.part(case.places[key])) for key in case.overrides]
     scenario = load_document(document, case.folder, "", overrides)
     compile_for(scenario, tell)
     summary = findings_of(simulate(scenario)).jobs[0].summary
@@ -81,8 +82,22 @@ def _collective(case: Case) -> float:
     if row.workers is not None:
         arguments.setdefault("ranks", row.workers)
     arguments.setdefault("sizes", f"{row.size_bytes} B")
-    one = run_collective(load_collective(arguments.pop("collective"), **arguments)).iloc[0]
+    name = arguments.pop("collective")
+    try:
+        settings = load_collective(name, **arguments, source=str)
+    except InputError as error:
+        raise InputError([_placed(case, problem) for problem in error.problems]) from None
+    one = run_collective(settings).iloc[0]
     return _in_unit(row, one.time_us * MICROSECOND, one.algbw_GBps * GIGA, one.busbw_GBps * GIGA)
+
+
+def _placed(case: Case, problem: Problem) -> Problem:
+    """Return a problem with an argument of a collective, which is its source, with its place in the description."""
+    key, *rest = (problem.source, *problem.path) if problem.source else problem.path or ("",)
+    if key not in case.overrides and key not in case.scenario:
+        return problem
+    bare = Problem(problem.message, problem.hint, tuple(rest))
+    return case.document.at(case.places.get(str(key), ("scenario", key)), bare)
 
 
 def _in_unit(row: Measurement, time_s: float, algorithm_bytes_per_s: float, bus_bytes_per_s: float) -> float:

@@ -83,6 +83,12 @@ def validate(
         raise InputError([Problem(f"unknown data set {name!r}", nearest(name, known)) for name in unknown])
     chosen = [one for one in described if not data_sets or one.name in data_sets]
     cases, left_out = _cases(chosen, rows, uses)
+    if not data_sets:
+        left_out += [
+            (row, f"nothing says how it is simulated: there is no {row.data_set}.yaml")
+            for row in rows
+            if row.data_set not in known and row.use != "input" and (not uses or row.use in uses)
+        ]
     compile_all(say or tell, show)
     predictions: list[Prediction] = []
     with watched(show, counting("cases", len(cases), lambda: len(predictions))):

@@ -40,6 +40,9 @@ def test_a_column_that_is_missing(folder):
         ("about: Made up.", "abut: Made up.", "abut"),
         ("rules:", "one_gpu: [colour]\nrules:", "'colour'"),
         ("set: {topology", "sett: {topology", "sett"),
+        ("network: fast", 'workers: "< abc"', "'< abc' for workers"),
+        ("network: fast", "workers: many", "'many' for workers"),
+        ("network: fast", "workers: []", "no pattern for workers"),
     ],
 )
 def test_a_description_that_is_wrong(folder, before, after, said):
@@ -48,9 +51,60 @@ def test_a_description_that_is_wrong(folder, before, after, said):
     assert any(said in one and not one.startswith("0:") for one in found)
 
 
-def test_what_a_rule_sets_is_checked_as_in_a_scenario(folder):
-    (folder / "small.yaml").write_text(SMALL.replace("training.overlap: false", "training.overlapp: false"))
-    assert any("overlapp" in one for one in problems_of(lambda: validate(folder, ["small"])))
+@pytest.mark.parametrize(
+    ("data_set", "before", "after", "place", "said"),
+    [
+        ("small", "training.overlap: false", "training.overlapp: false", "10:74", "'overlapp'"),
+        ("small", "{model: resnet50}", "{model: resnet5}", "5:21", "'resnet5'"),
+        (
+            "small",
+            "topology: {star: {hosts: 2, bandwidth: 100",
+            "topology: {start: {hosts: 2, bandwidth: 100",
+            "8:22",
+            "'start'",
+        ),
+        ("times", "topology: {star", "topology: {start", "6:43", "'start'"),
+        ("times", "launch: 2 us", "launch: 2 xs", "6:19", "'xs'"),
+    ],
+)
+def test_what_a_rule_sets_is_checked_as_in_a_scenario(folder, data_set, before, after, place, said):
+    """With its place in the description."""
+    path = folder / f"{data_set}.yaml"
+    path.write_text({"small": SMALL, "times": TIMES}[data_set].replace(before, after, 1))
+    with pytest.raises(InputError) as refused:
+        validate(folder, [data_set])
+    assert any(str(one).startswith(f"{path}:{place}: ") and said in str(one) for one in refused.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("fp32,2,,throughput,,640", "fp32,0,,throughput,,640", "3:"),
+        ("fp32,2,,throughput,,640", "fp32,2,,thruput,,640", "metric is 'thruput'"),
+        ("1002,us", "1002,GB/s", "unit is 'GB/s'"),
+    ],
+)
+def test_rows_that_mean_nothing(folder, before, after, said):
+    (folder / "measurements.csv").write_text(f"{HEADER}\n{ROWS.replace(before, after)}")
+    assert any(said in one for one in problems_of(lambda: read_measurements(folder / "measurements.csv")))
+
+
+def test_rows_that_say_too_little_are_left_out(folder):
+    """No workers, nothing that training has, no description; data sets that nobody asked for are not missed."""
+    rows = ROWS.replace("fp32,2,,throughput,,640", "fp32,,,throughput,,640")
+    before, after = (
+        "8,times,calibration,two hosts,fast,ideal,ring,,,",
+        "8,small,validation,,fast,,,ResNet-50,32,fp32",
+    )
+    rows = rows.replace(before, after)
+    rows += ROWS.splitlines()[-1].replace("8,times", "9,elsewhere")
+    (folder / "measurements.csv").write_text(f"{HEADER}\n{rows}")
+    left_out = validate(folder).left_out
+    why = dict(zip(left_out.row, left_out.why, strict=True))
+    assert why[2] == "how many workers there were is not said"
+    assert why[8] == "allreduce_time in ms is nothing that is predicted of a training"
+    assert why[9] == "nothing says how it is simulated: there is no elsewhere.yaml"
+    assert 9 not in set(validate(folder, ["times"]).left_out.row)
 
 
 def test_data_sets_that_are_not_there(folder, tmp_path_factory):
