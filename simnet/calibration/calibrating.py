@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,9 +24,11 @@ from simnet.protocols import protocol_names, resolve
 from simnet.scenario.fields import Name
 from simnet.scenario.load import name_of
 from simnet.traffic import BUS_FACTOR
-from simnet.units import UnitError, parse_bandwidth, parse_duration
+from simnet.units import UnitError, format_duration, format_size, parse_bandwidth, parse_duration
 
 __all__ = ["Calibration", "Quantity", "calibrate", "read_log"]
+
+_MOST_FALL = 0.5  # of the time of the smallest size: more is no noise
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,8 @@ def calibrate(
     link_bytes_per_s = _quantity(problems, link, parse_bandwidth, "--link")
     latency_s = _quantity(problems, path_latency, parse_duration, "--path-latency") or 0.0
     log = attempt(problems, lambda: read_log(Path(path), ranks=ranks, collective=collective))
+    if log is not None:
+        problems += _contradictions(log, ranks, collective)
     if problems or log is None:
         raise InputError(problems)
     # rdma is what the links are, which a scenario may have otherwise.
@@ -139,6 +143,7 @@ def calibrate(
     base = protocol.name
     name = name or name_of(Path(path), "calibrated")
     fit = fit_log(log, *base_line(log, protocol, latency_s), protocol.payload_bytes)
+    _require_growth(log, fit)
     values = protocol_values(log, fit, protocol, latency_s)
     notes = [*log.notes, *fit.notes]
     if fit.alpha.fitted and log.measures != "stream":
@@ -149,6 +154,35 @@ def calibrate(
         notes.append("the rate is above that of the link that was given")
     text = protocol_file(base, name, source_text(log, fit), values)
     return Calibration(log, fit, _quantities(log, fit, link_bytes_per_s), base, name, text, tuple(notes))
+
+
+def _contradictions(log: Log, ranks: int | None, collective: str | None) -> Iterator[Problem]:
+    """Yield what was given of a collective where the log is of none, or of another one."""
+    for source, given in (("--ranks", ranks), ("--collective", collective)):
+        if given is not None and log.measures != "collective":
+            yield Problem(f"the log is of {log.benchmark}, which is no collective", "leave it out", source=source)
+    if log.measures == "collective" and collective not in (None, log.collective):
+        yield Problem(f"the log is of {log.collective}, not of {collective}", "leave it out", source="--collective")
+
+
+def _require_growth(log: Log, fit: Fit) -> None:
+    """Refuse times of several sizes that do not grow with them: no rate follows, and whatever was measured is no line.
+
+    Raises
+    ------
+    InputError
+        With the times of the smallest and of the largest size.
+    """
+    ordered = sorted(log.timings, key=lambda timing: timing.size_bytes)
+    first, last = ordered[0], ordered[-1]
+    falls = last.time_s < _MOST_FALL * first.time_s
+    is_endless = fit.beta.fitted and fit.beta.value == 0
+    if first.size_bytes == last.size_bytes or not (is_endless or falls):
+        return
+    ends = [f"{format_duration(one.time_s)} at {format_size(one.size_bytes)}" for one in (first, last)]
+    message = f"times do not grow with the size, so that no rate follows: {' and '.join(ends)}"
+    hint = "measure larger sizes, or leave out those whose times are not of the size"
+    raise InputError(Problem(message, hint, source=log.source))
 
 
 def read_log(path: Path, *, ranks: int | None = None, collective: str | None = None) -> Log:

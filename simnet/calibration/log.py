@@ -23,6 +23,7 @@ MOST_PROBLEMS = 20  # that are told of one log
 Measures = Literal["collective", "ping_pong", "read", "stream"]
 """A collective; one message, one way; the read of a message; messages behind one another."""
 
+_NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 _WORD = re.compile(r"\S+")
 # What mpirun puts in front of the lines of a rank (--tag-output).
 _TAG = re.compile(r"\[\d+,\d+\]<std\w+>:")
@@ -129,8 +130,10 @@ class LogText:
                 yield words
 
     def is_row(self, words: list[Word]) -> bool:
-        """Tell whether a line is a row of a table: all begin with a size, which is a whole number."""
-        return words[0].text.isdecimal() and words[0].text.isascii()
+        """Tell whether a line is a row of a table: all begin with a size, and a damaged one with another number."""
+        if words[0].text.isdecimal() and words[0].text.isascii():
+            return True
+        return len(words) > 1 and all(_NUMBER.fullmatch(word.text) for word in words[:2])
 
     def problem(self, word: Word, message: str, hint: str) -> Problem:
         """Return a problem with a word."""
@@ -147,6 +150,20 @@ class LogText:
     def line_at(self, place: int) -> int:
         """Return the number of the line that a place in the text is in, from 1."""
         return self.text.count("\n", 0, place) + 1
+
+    def size(self, word: Word) -> float:
+        """Return the size that a word is [bytes].
+
+        Raises
+        ------
+        InputError
+            It is no whole number from 0 on.
+        """
+        if not (word.text.isdecimal() and word.text.isascii()):
+            raise InputError(
+                self.problem(word, f"the size is {_shown(word.text)}", "a whole number of bytes is wanted")
+            )
+        return self.number(word, "the size")
 
     def number(self, word: Word, what: str) -> float:
         """Return the number that a word is, from 0 on.

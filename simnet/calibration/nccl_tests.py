@@ -120,7 +120,7 @@ def _row(
         where = words[min(len(words), len(names)) - 1]
         hint = f"as many as in the header are wanted: {' '.join(names)}"
         raise InputError(text.problem(where, f"{len(words)} cells where the header has {len(names)}", hint))
-    size = text.number(words[0], "the size")
+    size = text.size(words[0])
     times, bandwidths = [], []
     for place, name in enumerate(names):
         # Not every collective can be done in place.

@@ -100,4 +100,4 @@ def _row(text: LogText, words: Sequence[Word], what: str) -> tuple[float, float]
     """Return the size, and what was measured."""
     if len(words) < 2:
         raise InputError(text.problem(words[0], "a row of one cell", "a size and what was measured are wanted"))
-    return text.number(words[0], "the size"), text.number(words[1], what)
+    return text.size(words[0]), text.number(words[1], what)

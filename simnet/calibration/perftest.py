@@ -108,7 +108,7 @@ def _row(text: LogText, words: Sequence[Word], names: Sequence[str], column: str
     if len(words) < len(names):
         hint = f"as many as in the header are wanted: {', '.join(names)}"
         raise InputError(text.problem(words[-1], f"{len(words)} cells where the header has {len(names)}", hint))
-    size = text.number(words[0], "the size")
+    size = text.size(words[0])
     measured = words[names.index(column)]
     value = text.number(measured, f"the {column}")
     if column in _LATENCIES:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from simnet.experiment.telling import tell
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["calibrate"]
 
@@ -58,11 +62,34 @@ def calibrate(
     from simnet.experiment.tables import ordered
 
     frame = ordered("calibration", pd.DataFrame(found.quantities))
-    if not (as_csv or as_json):
+    is_text = not (as_csv or as_json)
+    if is_text:
         ranks_of = f", {found.log.ranks} ranks" if found.log.collective else ""
         print(f"# {found.log.benchmark} ({found.log.tool}){ranks_of}; base {found.base}")
-    print(frame_in_form(frame, as_csv=as_csv, as_json=as_json))
+    print(frame_in_form(_with_units(frame) if is_text else frame, as_csv=as_csv, as_json=as_json))
     for note in found.notes:
         tell(f"note: {note}")
     print_or_write(found.text.rstrip("\n"), target)
     tell(f"wrote {target}")
+
+
+def _with_units(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the table for people: values and errors as text with units, in the place of those in names."""
+    from simnet.units import format_bandwidth, format_duration, format_duration_per_byte, format_size
+
+    forms = {
+        "s": format_duration,
+        "s/byte": format_duration_per_byte,
+        "bytes/s": format_bandwidth,
+        "bytes": format_size,
+    }
+    shown = frame.drop(columns="unit")
+    units = frame["unit"]
+    for column in ("value", "standard_error"):
+        shown[column] = [
+            forms[unit](value) if unit in forms and math.isfinite(value) else value
+            for value, unit in zip(frame[column], units, strict=True)
+        ]
+    endings = [f"_{unit.replace('/', '_per_')}" for unit in units]
+    shown["quantity"] = [name.removesuffix(end) for name, end in zip(frame["quantity"], endings, strict=True)]
+    return shown

@@ -102,8 +102,8 @@ def logged_us(found):
 def test_collectives(calibrated, written, base, program, ranks):
     """From alpha = 9 us and 3 GB/s, whatever the base has for overheads, rendezvous, batches and store-and-forward."""
     sizes = [ranks * 4.0 * 8**n for n in range(9)]  # the same for each rank
-    empty = calibrated(nccl_log([(size, 1.0) for size in sizes], ranks, program), base=base)
-    steps, share = line_of(empty.log)
+    some = calibrated(nccl_log([(size, size) for size in sizes], ranks, program), base=base)
+    steps, share = line_of(some.log)
     rows = [(size, 9.0 * steps + share * size / 3e3) for size in sizes]
     found = calibrated(nccl_log(rows, ranks, program), base=base)
     algorithm = "{chain: {chunks: 1}}" if found.log.collective in ("broadcast", "reduce") else None

@@ -248,6 +248,20 @@ def test_every_damaged_row_is_told(calibrated):
     assert len(refused(calibrated, OSU.replace(".", ","))) == len(ROWS)
 
 
+@pytest.mark.parametrize("size", ["-1024", "1024.5", "1e3"])
+@pytest.mark.parametrize("log", [OSU, LATENCIES])
+def test_sizes_that_are_none_are_told(calibrated, log, size):
+    said = refused(calibrated, re.sub(r"^( *)1024 ", rf"\g<1>{size} ", log, flags=re.MULTILINE))
+    assert [one.partition(": ")[2] for one in said] == [f"the size is '{size}', a whole number of bytes is wanted"]
+
+
+def test_options_of_collectives_are_not_for_other_logs(calibrated):
+    assert refused(calibrated, OSU, ranks=4, collective="all_reduce") == [
+        "--ranks: the log is of osu_latency, which is no collective, leave it out",
+        "--collective: the log is of osu_latency, which is no collective, leave it out",
+    ]
+
+
 def test_options_that_contradict_the_log(calibrated):
     assert refused(calibrated, NCCL, ranks=8) == ["--ranks: the log has 4 ranks, not 8, leave the number out"]
     said = refused(calibrated, NCCL, collective="broadcast")
