@@ -250,7 +250,7 @@ from simnet.experiment.sweep.tables import write_sweep
 from simnet.scenario.sweep.load import load_sweep_file
 if __name__ == "__main__":
     sweep, store = load_sweep_file(sys.argv[1]), Store(__import__("pathlib").Path(sys.argv[2]))
-    run_sweep(sweep, store, processes=int(sys.argv[3]), tell=lambda p: print(p.done, flush=True))
+    run_sweep(sweep, store, processes=int(sys.argv[3]), show=lambda p: print(p.done, flush=True) if p.done else None)
     write_sweep(sweep, store)
 """
 
