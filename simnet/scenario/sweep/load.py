@@ -157,6 +157,8 @@ def _scenario_of(document: Document, spec: SweepSpec, folder: Path) -> tuple[Doc
 
 def _part(document: Document, path: KeyPath, value: Any) -> Document:
     """Return what stands at a path as a document of its own, with the places of the whole."""
+    if not isinstance(value, (dict, list)):  # as most values of a sweep, of which there may be thousands
+        return Document(value, document.source, {(): document.places[path]} if path in document.places else {})
     places = {known[len(path) :]: place for known, place in document.places.items() if known[: len(path)] == path}
     return Document(value, document.source, places)
 
