@@ -372,10 +372,15 @@ def _beside_simpler() -> str:
     return _table(head, lines)
 
 
+def _predicted_cases() -> pd.DataFrame:
+    frame = pd.read_csv(ROOT / "results" / "validation" / "cases.csv")
+    return frame[frame.use == "validation"]
+
+
 def _too_fast() -> str:
     """Return in which share of its rows each data set is predicted faster than it was measured."""
-    frame = pd.read_csv(ROOT / "results" / "validation" / "cases.csv")
-    too_fast = frame[frame.use == "validation"].error > 0
+    frame = _predicted_cases()
+    too_fast = frame.error > 0
     shares = [f"`{name}` {share:.0%}" for name, share in too_fast.groupby(frame.data_set).mean().items()]
     return f"Of all rows {too_fast.mean():.0%} are predicted faster than they were measured: {', '.join(shares)}."
 
@@ -396,9 +401,7 @@ def _simpler_is_nearer() -> str:
 
 
 def _misses() -> str:
-    frame = pd.read_csv(ROOT / "results" / "validation" / "cases.csv")
-    frame = frame[frame.use == "validation"]
-    groups = frame.groupby(["data_set", "setting", "model", "workers"], sort=True).error
+    groups = _predicted_cases().groupby(["data_set", "setting", "model", "workers"], sort=True).error
     table = groups.agg(rows="size", least="min", most="max", off=lambda error: error.abs().median()).reset_index()
     table = table[table.off > 0.15].sort_values("off", ascending=False)
     lines = [

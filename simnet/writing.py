@@ -13,7 +13,15 @@ from pathlib import Path
 
 from simnet.errors import InputError, OutputError, Problem, SimnetError
 
-__all__ = ["discard_unfinished", "umask", "unfinished", "unfinished_while", "unwritable", "write_whole"]
+__all__ = [
+    "discard_unfinished",
+    "hidden_prefix",
+    "umask",
+    "unfinished",
+    "unfinished_while",
+    "unwritable",
+    "write_whole",
+]
 
 _BY_CHOICE = {
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EROFS),
@@ -58,7 +66,7 @@ def write_whole(path: Path) -> Iterator[Path]:
             return
         place = path.resolve()  # of a link, what it leads to
         place.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name[:_LONGEST_PREFIX]}.", dir=place.parent)
+        handle, name = tempfile.mkstemp(prefix=hidden_prefix(path), dir=place.parent)
         os.close(handle)
         with unfinished(Path(name)) as made:
             yield made
@@ -101,6 +109,11 @@ def unwritable(path: str | Path, error: OSError | RuntimeError) -> SimnetError:
     if isinstance(error, RuntimeError) or number in _BY_CHOICE:
         return InputError(Problem(f"cannot be written: {said}", "choose another place with -o", source=str(path)))
     return OutputError(str(Problem(f"cannot be written: {said}", source=str(path))))
+
+
+def hidden_prefix(path: Path) -> str:
+    """Return what the name of something begins with that is made for a path, beside it."""
+    return f".{path.name[:_LONGEST_PREFIX]}."
 
 
 def umask() -> int:

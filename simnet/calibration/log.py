@@ -100,6 +100,11 @@ class Word:
     line: int
     column: int
 
+    @property
+    def is_size(self) -> bool:
+        """Whether it is a whole number from 0 on."""
+        return self.text.isdecimal() and self.text.isascii()
+
 
 class LogText:
     """The text of a log, by lines and words.
@@ -131,7 +136,7 @@ class LogText:
 
     def is_row(self, words: list[Word]) -> bool:
         """Tell whether a line is a row of a table: all begin with a size, and a damaged one with another number."""
-        if words[0].text.isdecimal() and words[0].text.isascii():
+        if words[0].is_size:
             return True
         return len(words) > 1 and all(_NUMBER.fullmatch(word.text) for word in words[:2])
 
@@ -159,7 +164,7 @@ class LogText:
         InputError
             It is no whole number from 0 on.
         """
-        if not (word.text.isdecimal() and word.text.isascii()):
+        if not word.is_size:
             raise InputError(
                 self.problem(word, f"the size is {_shown(word.text)}", "a whole number of bytes is wanted")
             )

@@ -21,7 +21,7 @@ from simnet.experiment.columns import COLUMNS, DTYPES
 from simnet.experiment.messages import MessageFile
 from simnet.experiment.parquet import read_parquet, write_parquet
 from simnet.units import format_duration
-from simnet.writing import umask, unfinished, unwritable
+from simnet.writing import hidden_prefix, umask, unfinished, unwritable
 
 if TYPE_CHECKING:
     from simnet.experiment.plot.of_result import ResultPlots
@@ -34,7 +34,6 @@ OPTIONAL_TABLES = ("queues", "connections", "faults", "staleness", "spans", "loa
 """Tables that not every run has."""
 
 _MOST_TRIES = 100
-_LONGEST_PREFIX = 40  # characters, of what has a few more behind it
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +142,7 @@ class Result:
         place = folder.resolve()
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            prefix = f".{place.name[:_LONGEST_PREFIX]}."
-            with unfinished(Path(tempfile.mkdtemp(prefix=prefix, dir=place.parent))) as made:
+            with unfinished(Path(tempfile.mkdtemp(prefix=hidden_prefix(place), dir=place.parent))) as made:
                 self._write(made)
                 made.chmod(0o777 & ~umask())
                 _replace(made, place)
@@ -285,7 +283,7 @@ def _replace(made: Path, place: Path) -> None:
 
     What was there is deleted last, so that a process that is killed leaves one of the two behind in any case.
     """
-    aside = Path(tempfile.mkdtemp(prefix=f".{place.name[:_LONGEST_PREFIX]}.old.", dir=place.parent))
+    aside = Path(tempfile.mkdtemp(prefix=f"{hidden_prefix(place)}old.", dir=place.parent))
     try:
         for number in range(_MOST_TRIES):
             try:
