@@ -58,7 +58,7 @@ MILLISECOND = 1e-3  # seconds
 MEGA = 1e6
 GIGA = 1e9
 
-_NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", re.DOTALL)
+_NUMBER = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", re.DOTALL)
 _LONGEST = 60  # characters; no quantity that somebody means is longer
 _MOST_SHOWN = 10**_LONGEST
 

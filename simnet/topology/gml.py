@@ -20,7 +20,7 @@ __all__ = ["places_in_gml", "read_gml", "write_gml"]
 _TOKEN = re.compile(
     r"""\s*(?:\#[^\n]*\s*)*  # comments run to the end of the line
     (?:(?P<key>[A-Za-z_][0-9A-Za-z_]*)(?=[\s\["])
-    |(?P<number>[+-]?(?:[0-9]+\.?[0-9]*(?:[Ee][+-]?[0-9]+)?|\.[0-9]+(?:[Ee][+-]?[0-9]+)?|INF|NAN)(?=[\s\]]|\Z))
+    |(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?(?:[Ee][+-]?[0-9]+)?|\.[0-9]+(?:[Ee][+-]?[0-9]+)?|INF|NAN)(?=[\s\]]|\Z))
     |"(?P<string>[^"]*)"
     |(?P<open>\[)
     |(?P<close>\])

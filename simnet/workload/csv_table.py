@@ -43,7 +43,7 @@ COUNT_WANTED = f"a whole number from 0 to {LARGEST_COUNT:g} is wanted"
 _LONGEST_SHOWN = 60  # characters
 
 # As in scenarios; Python alone would also read "1_000" and the digits of other scripts.
-_NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*")
+_NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*")
 _CELL = re.compile(r'\s*"((?:[^"]|"")*+)"\s*(?=,|\Z)|([^",]*)(?=,|\Z)')
 
 

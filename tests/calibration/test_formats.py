@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -246,6 +247,17 @@ def test_several_collectives_in_one_log(calibrated):
 
 def test_every_damaged_row_is_told(calibrated):
     assert len(refused(calibrated, OSU.replace(".", ","))) == len(ROWS)
+
+
+LONG = [f"{OSU}\n16 {'9' * 300_000}x", "# OSU x " * 40_000, "# size count " * 30_000]
+
+
+@pytest.mark.parametrize("text", LONG)
+def test_lines_that_are_long_take_no_longer_for_their_length(calibrated, text):
+    """Reading takes time in proportion to the text, some microseconds a character at most, and not to its square."""
+    began_s = time.process_time()
+    assert refused(calibrated, text)
+    assert time.process_time() - began_s < 5.0
 
 
 @pytest.mark.parametrize("size", ["-1024", "1024.5", "1e3"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,10 @@ def test_repeated_labels_that_clash_with_another_name(tmp_path: Path) -> None:
     text = """graph [ node [ id 0 label "x" kind "host" ] node [ id 1 label "x" kind "host" ]
       node [ id 2 label §"x#1" kind "host" ] ]"""
     expect(problems(tmp_path, ".gml", text, **DEFAULTS), "two nodes have the name 'x#1'")
+
+
+def test_a_long_number_is_refused_in_a_time_in_proportion_to_it(tmp_path: Path) -> None:
+    """Some nanoseconds a character, and not for each pair of them: 300,000 squared would be minutes."""
+    began_s = time.process_time()
+    assert problems(tmp_path, ".gml", f"graph [ directed §{'9' * 300_000}x ]")
+    assert time.process_time() - began_s < 5.0

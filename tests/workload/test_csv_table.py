@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -128,3 +129,10 @@ def test_any_text_gives_a_workload_or_an_input_error(header: str, body: str, tmp
             problems = error.problems
         assert problems is None or problems
         assert all(problem.message and problem.column <= len(problem.text) + 1 for problem in problems or ())
+
+
+def test_a_long_cell_is_refused_in_a_time_in_proportion_to_it() -> None:
+    """Some nanoseconds a character, and not for each pair of them: 300,000 squared would be minutes."""
+    began_s = time.process_time()
+    assert parse_number("9" * 300_000 + "x") is None
+    assert time.process_time() - began_s < 5.0

@@ -19,7 +19,7 @@ from simnet.scenario.sweep.models import SampleSpec
 
 __all__ = ["draw_points"]
 
-_QUANTITY = re.compile(r"\s*(\d+\.?\d*(?:[eE][+-]?\d+)?)\s*([A-Za-zµμ/]+)\s*")
+_QUANTITY = re.compile(r"\s*(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*([A-Za-zµμ/]+)\s*")
 
 
 def draw_points(spec: SampleSpec) -> list[dict[str, Any]]:
