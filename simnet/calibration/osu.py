@@ -16,7 +16,9 @@ from simnet.units import MEGA, MICROSECOND
 
 __all__ = ["HEADING", "read_osu"]
 
-HEADING = re.compile(r"# OSU (?P<library>\S+?) (?P<name>[^\n#]+?) Test(?:[ \t]+v(?P<version>\S+))?[ \t]*$", re.MULTILINE)
+HEADING = re.compile(
+    r"# OSU (?P<library>\S+?) (?P<name>[^\n#]+?) Test(?:[ \t]+v(?P<version>\S+))?[ \t]*$", re.MULTILINE
+)
 
 _TESTS: dict[str, tuple[str, Measures]] = {
     "Latency": ("osu_latency", "ping_pong"),

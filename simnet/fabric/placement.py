@@ -183,6 +183,8 @@ def place(
     forward = np.array([route.forward_s_per_byte if route else 0.0 for route in routes])
     table["latency"][flows] = latency[route_of[flows]]
     table["forward_per_byte"][flows] = forward[route_of[flows]]
+    table["is_inside"] = ~remote
+    table["turn"] = _turns(table, schedule, ways, route_of, network)
     table["connection"] = -1
     pairs = zip(ways.T.tolist(), routes, strict=True)
     connection = [
@@ -244,6 +246,16 @@ def place(
         weight=weight,
         deadline_s=deadline_s,
     )
+
+
+def _turns(
+    table: Table, schedule: Schedule, ways: NDArray[np.int64], route_of: NDArray[np.int64], network: Network
+) -> NDArray[np.int64]:
+    """Return on which turns each operation of a schedule waits, -1 where on none, shape (operations,)."""
+    if not schedule.in_order:
+        return np.full(len(table), -1)
+    pairs = [network.turns(source, target) if source != target else -1 for source, target, _ in ways.T.tolist()]
+    return np.where(table["is_message"], np.array(pairs, dtype=np.int64)[route_of], -1)
 
 
 def _joined(parts: Sequence[Sequence[Any]], kind: type) -> NDArray[Any]:

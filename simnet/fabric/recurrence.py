@@ -106,6 +106,9 @@ def recurrence_of(placement: Placement, capacity: NDArray[np.float64], costs: Ta
         return None
     if (operations["reliability"] != RELIABLE).any():
         return None
+    turns = operations["turn"][operations["turn"] >= 0]
+    if len(np.unique(turns)) < len(turns):
+        return None
     fastest = _fastest(placement, capacity)
     if not (fastest > 0.0).all():
         return None

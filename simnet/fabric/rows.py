@@ -19,7 +19,7 @@ from simnet.fabric.placement import LOCAL, REMOTE, Placement
 
 _GROWING = (
     *("operations", "dependencies", "hops", "resources", "gates", "plays", "servers", "devices", "costs"),
-    *("connections", "sharing", "transit"),
+    *("connections", "turns", "sharing", "transit"),
 )
 
 __all__ = ["Rows", "Slots", "enlarge", "enlarge_events"]
@@ -255,6 +255,7 @@ class Rows:
             self.tables,
             servers=servers,
             connections=connections,
+            turns=int(placement.operations["turn"].max(initial=-1)) + 1,
             **{name: self._slots[name].used for name in lengths},
         )
         return rows

@@ -14,7 +14,16 @@ from simnet.scenario.natural import made_on_demand, si_arguments
 from simnet.scenario.sections import Section
 from simnet.topology import CompiledTopology
 from simnet.topology.model import nodes_of_each_host
-from simnet.traffic import ALL_REDUCE, COLLECTIVES, INSIDE_GROUPS, LEADER_PAIRS, SLICE_PAIRS, Schedule, algorithm_of
+from simnet.traffic import (
+    ALL_REDUCE,
+    COLLECTIVES,
+    INSIDE_GROUPS,
+    LEADER_PAIRS,
+    PULL_REQUESTS,
+    SLICE_PAIRS,
+    Schedule,
+    algorithm_of,
+)
 from simnet.traffic.collectives import EXTENSIONS
 
 __all__ = [
@@ -186,6 +195,12 @@ class ParameterServerSpec(Section):
         3.0,
         description="How often each byte goes over the memory of the server's host when it is added up: read, sum "
         "read, sum written. Counts where the topology says what the memory of hosts can do.",
+    )
+    pull_requests: Annotated[str, Word(PULL_REQUESTS)] = Field(
+        "never",
+        description="When workers ask for what they pull, with a message behind all that they have pushed: never, "
+        "servers answer unasked; after_push, when a push has been received (BytePS); after_update, when the parameters "
+        "have been updated with it (MXNet's KVStore).",
     )
 
 

@@ -160,7 +160,7 @@ def _sync_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # noqa
         yield Problem(f"sync {sync.name} stands beside architecture {architecture.name}", hint, ("sync",))
     for key in _together(architecture.options):
         message = f"{key} stands beside sync {sync.name}"
-        hint = "leave it out: what is added up on the way to servers is what several workers have"
+        hint = "leave it out: workers push and pull each by itself then"
         yield Problem(message, hint, ("architecture", "parameter_server", key))
     if split is not None and workers_of_a_replica(spec) > 1:
         yield Problem(f"parallelism stands beside sync {sync.name}", "only data parallelism is possible", ("sync",))
@@ -172,6 +172,8 @@ def _together(options: object) -> Iterator[str]:
         yield "fan_in"
     if isinstance(options, ParameterServerSpec) and options.group > 1:
         yield "group"
+    if isinstance(options, ParameterServerSpec) and options.pull_requests != "never":
+        yield "pull_requests"
 
 
 def _scheduling_problems(spec: TrainingSpec, room: Room) -> Iterator[Problem]:  # noqa: ARG001

@@ -37,7 +37,7 @@ from simnet.traffic.one_worker import (
     push_to_servers,
     send_to_all,
 )
-from simnet.traffic.parameter_server import aggregator_count, parameter_server_push_pull, with_pulls
+from simnet.traffic.parameter_server import PULL_REQUESTS, aggregator_count, parameter_server_push_pull, with_pulls
 from simnet.traffic.parent_tree import broadcast_down, reduce_up, tree_of_parents_all_reduce
 from simnet.traffic.pipeline import Segment, Stage, pipeline_step
 from simnet.traffic.point_to_point import direct_all_to_all, pairwise_all_to_all, ring_send_recv
@@ -74,6 +74,7 @@ __all__ = [
     "FORMULAS",
     "INSIDE_GROUPS",
     "LEADER_PAIRS",
+    "PULL_REQUESTS",
     "SLICE_PAIRS",
     "SPARK_BLOCK_BYTES",
     "Algorithm",

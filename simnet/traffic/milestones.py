@@ -31,7 +31,9 @@ def with_sent_milestones(schedule: Schedule, senders: int) -> Schedule:
     ops, own = schedule.operations, schedule.dependencies
     build = ScheduleBuilder(schedule.name, schedule.ranks + senders, Partition(0, 1.0))
     milestone = build.calc(schedule.ranks + np.arange(senders))
-    sends = np.flatnonzero((ops.kind == Kind.SEND) & (ops.source < senders))
+    # What carries nothing, such as a request, is not what a rank has to send.
+    carries = (ops.chunk_width > 0) | (ops.fixed_bytes > 0.0)
+    sends = np.flatnonzero((ops.kind == Kind.SEND) & carries & (ops.source < senders))
     build.depend(sends, len(ops) + milestone[ops.source[sends]], offset=1 - ops.repeat[sends])
     added = build.schedule()
     return replace(

@@ -86,7 +86,7 @@ def push_to_servers(
         build.depend(updated, taken)
         updated = taken
     with_replicas(build, updated, only, replicated, 1 + servers, 1)
-    return build.schedule()
+    return build.schedule(in_order=True)
 
 
 def pull_from_servers(
@@ -125,7 +125,7 @@ def pull_from_servers(
     """
     build, shard, holder = _shards(servers, elements, element_bytes, divisible, only, "pull from servers", replicas)
     build.send(holder, 0, chunk=shard)
-    return build.schedule()
+    return build.schedule(in_order=True)
 
 
 def _shards(

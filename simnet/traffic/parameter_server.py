@@ -13,13 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from simnet.traffic.schedule import Integers, Kind, Partition, Schedule, ScheduleBuilder
 
-__all__ = ["aggregator_count", "parameter_server_push_pull", "with_pulls", "with_replicas"]
+__all__ = ["PULL_REQUESTS", "aggregator_count", "parameter_server_push_pull", "with_pulls", "with_replicas"]
+
+
+PULL_REQUESTS = ("never", "after_push", "after_update")
+"""When a worker asks for what it pulls: a server answers unasked; when the server has what it pushed; when that has
+updated the parameters."""
 
 
 class _Costs(NamedTuple):
@@ -62,6 +67,7 @@ def parameter_server_push_pull(
     cores: int = 1,
     memory_accesses: float = 0.0,
     replicated: Sequence[int] = (),
+    pull_requests: Literal["never", "after_push", "after_update"] = "never",
 ) -> Schedule:
     """One synchronous round: every worker pushes its buffer, the servers sum, every worker pulls the sum.
 
@@ -85,6 +91,10 @@ def parameter_server_push_pull(
     memory; when all have been added, the update takes ``b update_s_per_byte`` of a core, and the memory. With one
     server of c cores, to which all pushes come at once, and no limit to its memory, the time becomes
     2(WS/B + p) + ceil(W/c)S ``aggregate_s_per_byte`` + S ``update_s_per_byte``.
+
+    *Workers that ask*: a server acknowledges a push, with ``after_push`` when it has it (BytePS), with ``after_update``
+    when it has made use of it (MXNet's KVStore), and then the worker asks for what it pulls. Both are messages without
+    payload, and go behind what is on its way between the two already; 4WM messages, time 2(WS/B + 2p).
 
     Parameters
     ----------
@@ -112,6 +122,8 @@ def parameter_server_push_pull(
         Servers, counted from 0, each of which has a replica, the last ranks in this order: what a server has made of
         all pushes it sends there, and answers when it has arrived ([1]_, section 4.3: chains of two, replication after
         aggregation). A byte more for each of its shard, whatever the number of workers.
+    pull_requests : str
+        Out of `PULL_REQUESTS`.
 
     Returns
     -------
@@ -151,7 +163,7 @@ def parameter_server_push_pull(
         first += size
     begun, updated = _updates(build, costs, first_root + np.arange(shards))
     updated = with_replicas(build, updated, only, replicated, workers + servers + sum(levels), workers)
-    ways: list[_Way] = []
+    ways: list[tuple[_Way, Integers]] = []
     ready: Integers | None = None
     for level, below in enumerate(pushing):
         # Each begins with another shard, so that no server is everybody's first.
@@ -168,14 +180,18 @@ def parameter_server_push_pull(
         if ready is not None:
             build.depend(ready[place, shard], push)
         ready = summed
-        ways.append(_Way(below[place], target, place, above, shard))
+        ways.append((_Way(below[place], target, place, above, shard), push))
     arrived = updated[np.newaxis]
-    for way in reversed(ways):
+    for way, push in reversed(ways):
         pull = build.send(way.above_rank, way.below_rank, chunk=way.shard)
-        build.depend(arrived[way.above, way.shard], pull)
+        there = arrived[way.above, way.shard]
+        build.depend(there, pull)
+        if pull_requests != "never":
+            build.depend(_ask(build, way, push if pull_requests == "after_push" else there), pull)
         arrived = np.empty((way.below.max() + 1, shards), dtype=np.int64)
         arrived[way.below, way.shard] = pull
-    return build.schedule()
+    # The closed form of a tree has its levels in step: all shards at once, not one behind the other.
+    return build.schedule(in_order=not levels)
 
 
 def with_replicas(
@@ -233,7 +249,8 @@ def with_pulls(schedule: Schedule, workers: int, pulled: int) -> Schedule:
     Schedule
     """
     ops = schedule.operations
-    pull = (ops.kind == Kind.SEND) & (ops.source >= workers) & (ops.target < workers)
+    carries = (ops.kind == Kind.SEND) & (ops.chunk_width > 0)
+    pull = carries & (ops.source >= workers) & (ops.target < workers)
     size = replace(schedule.partition, elements=pulled).range_bytes(ops.chunk_first, 1)
     sends = replace(
         ops, chunk_width=np.where(pull, 0, ops.chunk_width), fixed_bytes=np.where(pull, size, ops.fixed_bytes)
@@ -279,6 +296,15 @@ def _aggregators(workers: int, fan_in: int | None) -> list[int]:
         below = -(-below // fan_in)
         sizes.append(below)
     return sizes
+
+
+def _ask(build: ScheduleBuilder, way: _Way, after: Integers) -> Integers:
+    """Have those above acknowledge what they were pushed, after something, and those below then ask for the result."""
+    acknowledgement = build.send(way.above_rank, way.below_rank, width=0)
+    build.depend(after, acknowledgement)
+    request = build.send(way.below_rank, way.above_rank, width=0)
+    build.depend(acknowledgement, request)
+    return request
 
 
 def _updates(build: ScheduleBuilder, costs: _Costs, root: Integers) -> tuple[Integers, Integers]:

@@ -207,6 +207,9 @@ class Schedule:
     dependencies : Dependencies
     joint : bool
         Whether no rank can be complete before all have joined, as in an all-reduce.
+    in_order : bool
+        Whether its messages from one node to another go one after the other as they become ready, behind those of other
+        such schedules: all that two nodes have for each other shares one connection. Otherwise each message has one.
 
     References
     ----------
@@ -219,6 +222,7 @@ class Schedule:
     operations: Operations
     dependencies: Dependencies
     joint: bool = False
+    in_order: bool = False
 
     def chunk(self, operation: int, firing: int) -> int:
         """Return the first chunk that a firing of a send carries.
@@ -426,18 +430,18 @@ class ScheduleBuilder:
         """
         self._dependencies.append(_aligned((before, after, offset, until, delay_s)))
 
-    def schedule(self, *, joint: bool = False) -> Schedule:
+    def schedule(self, *, joint: bool = False, in_order: bool = False) -> Schedule:
         """Return what was collected.
 
         Parameters
         ----------
-        joint : bool
+        joint, in_order : bool
             As of `Schedule`.
         """
         types = (np.int8, *[np.int64] * 4, np.float64, np.float64, *[np.int64] * 7)
         operations = Operations(*_columns(self._operations, types))
         dependencies = Dependencies(*_columns(self._dependencies, (np.int64, np.int64, np.int64, np.int8, np.float64)))
-        return Schedule(self.name, self.ranks, self.partition, operations, dependencies, joint)
+        return Schedule(self.name, self.ranks, self.partition, operations, dependencies, joint, in_order)
 
     def _add(self, *columns: ArrayLike) -> Integers:
         arrays = _aligned(columns)

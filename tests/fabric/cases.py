@@ -79,7 +79,7 @@ def path_between(case: Case, source: int, target: int) -> Path:
     wires = [link["bandwidth_bytes_per_s"] for _, link in links if link["kind"] == "ethernet"]
     if not wires:
         named = [(resources.index(name), coefficient) for name, coefficient, _ in uses]
-        return Path(named, latency, costs=Costs(reduce_s_per_byte=case.reduce_s_per_byte))
+        return Path(named, latency, costs=Costs(reduce_s_per_byte=case.reduce_s_per_byte), inside=True)
     latency += protocol.latency_s
     for node, side, copies in (
         (source, "send stack", protocol.copies_send),

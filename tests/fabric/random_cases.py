@@ -63,8 +63,9 @@ def random_case(numbers: Numbers, *, servers: bool, changes: bool, plays: int = 
     ----------
     numbers : Numbers
     servers : bool
-        Messages cost overhead, and calculations have streams: first in, first out, so that order matters, and there
-        are no ties, and nothing that takes no time at all; otherwise nothing queues and much happens at once.
+        Messages cost overhead, calculations have streams, and half of the schedules go in order: first in, first out,
+        so that order matters, and there are no ties, and nothing that takes no time at all; otherwise nothing queues
+        and much happens at once.
     changes : bool
         Capacities and caps change, sends are rerouted and given up, plays are cancelled.
     plays : int
@@ -80,6 +81,7 @@ def random_case(numbers: Numbers, *, servers: bool, changes: bool, plays: int = 
         # Two ranks on one node share its servers, in an order that the definition leaves open.
         nodes = numbers.random.sample(able, ranks) if servers else numbers.random.choices(able, k=ranks)
         schedule = random_schedule(numbers, ranks, servers=servers)
+        schedule = replace(schedule, in_order=servers and numbers.random.random() < 0.5)
         count = len(schedule.operations)
         at = numbers.time(6.0) if servers or numbers.count(0, 1) else 0.0
         joins = {rank: at + numbers.time(4.0) for rank in range(ranks) if numbers.count(0, 3) == 0}

@@ -3,15 +3,16 @@
 Time is a list of things to come, looked through from one instant to the next. Whatever may fire, fires, found by asking
 every operation; rates come from `fair.fair_rates` for all flows at every instant. Slow, and meant to be read.
 
-A send's life: dependencies met and rank joined, overhead of the sender (first in, first out), opening of a connection,
-the flow drains, latency and store-and-forward, overhead of the receiver (first in, first out) and reduction, delivered.
+A send's life: dependencies met and rank joined, overhead of the sender (first in, first out), its turn between its two
+nodes where the schedule goes in order, opening of a connection, the flow drains, latency and store-and-forward,
+overhead of the receiver (first in, first out) and reduction, delivered.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from simnet.traffic import Kind, Schedule, Until
 
@@ -44,6 +45,7 @@ class Path:
     setup_s: float = 0.0
     cap: float = math.inf
     costs: Costs = field(default_factory=Costs)
+    inside: bool = False
 
 
 @dataclass
@@ -109,6 +111,7 @@ class Reference:
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._free_at: dict[tuple, float] = {}
+        self._turns: dict[tuple[int, int], list[_Operation]] = {}
         self._rates: dict[int, float] = {}
         self._flowing: list[_Operation] = []
 
@@ -142,6 +145,8 @@ class Reference:
                 for firing in range(len(operation.delivered_at), operation.begun):
                     self.lost += self._bytes(operation, firing)
                     self._count_transfers(operation, -1)
+        for operation in self._plays[play].operations:
+            self._leave_turns(operation)
 
     def is_over(self, play: int) -> bool:
         """Tell whether a play is complete, or was cancelled."""
@@ -156,7 +161,7 @@ class Reference:
         """Change the path of a send."""
         operation = self._plays[play].operations[index]
         old = operation.path
-        operation.path = Path(uses, latency_s, old.forward_s_per_byte, old.setup_s, old.cap, old.costs)
+        operation.path = replace(old, uses=uses, latency_s=latency_s)
 
     # Time.
 
@@ -255,7 +260,42 @@ class Reference:
         self._count_transfers(operation, 1)
         work = costs.send_s + costs.send_s_per_byte * min(size, costs.pipeline_bytes)
         ready = self._serve(("send", node), work) if work > 0 else self.now
-        self.at(ready + operation.path.setup_s, lambda: self._flow(operation, firing))
+        if self._pair(operation) is None:
+            self.at(ready + operation.path.setup_s, lambda: self._flow(operation, firing))
+        else:
+            self.at(ready, lambda: self._take_turn(operation))
+
+    def _pair(self, operation: _Operation) -> tuple[int, int] | None:
+        """Return the nodes between which a message waits for those before it, None where it waits for none."""
+        player, index = operation.play.player, operation.index
+        ops, nodes = player.schedule.operations, player.nodes
+        source, target = nodes[ops.source[index]], nodes[ops.target[index]]
+        goes_in_order = player.schedule.in_order and self._is_send(operation) and source != target
+        return (source, target) if goes_in_order else None
+
+    def _take_turn(self, operation: _Operation) -> None:
+        """Have a message join those between its two nodes: the first of them is being sent, the others wait."""
+        if operation.play.cancelled:
+            return
+        turns = self._turns.setdefault(self._pair(operation), [])
+        turns.append(operation)
+        if operation.path.inside:
+            # Those of plays that began earlier go first.
+            turns[1:] = sorted(turns[1:], key=lambda other: self._plays.index(other.play))
+        if len(turns) == 1:
+            self._set_out(operation)
+
+    def _set_out(self, operation: _Operation) -> None:
+        firing = operation.begun - 1
+        self.at(self.now + operation.path.setup_s, lambda: self._flow(operation, firing))
+
+    def _leave_turns(self, operation: _Operation) -> None:
+        turns = self._turns.get(self._pair(operation), [])
+        if operation in turns:
+            had_it = turns[0] is operation
+            turns.remove(operation)
+            if had_it and turns:
+                self._set_out(turns[0])
 
     def _flow(self, operation: _Operation, firing: int) -> None:
         if operation.play.cancelled:
@@ -279,6 +319,7 @@ class Reference:
                 if operation.left <= 1e-12 * size or (not path.uses and operation.cap == math.inf):
                     operation.left = None
                     operation.busy = False
+                    self._leave_turns(operation)
                     self._over(operation, operation.drained_at, Until.DRAINED)
                     stored = path.forward_s_per_byte * min(size, path.costs.packet_bytes)
                     operation.last_arrival = max(self.now + path.latency_s + stored, operation.last_arrival)

@@ -96,6 +96,17 @@ def test_one_server_of_several(only):
     assert time_s(parameter_server_push_pull(5, 2, **WHOLE, only=only)) == within(2 * (5 * X + P))
 
 
+@pytest.mark.parametrize(
+    ("pull_requests", "update"), [("after_push", 0.0), ("after_push", 1e-13), ("after_update", 5e-10)]
+)
+@pytest.mark.parametrize("workers", [1, 2, 6])
+def test_who_has_to_ask_waits_for_two_messages_more(workers, pull_requests, update):
+    """2(W x + 2 p); what the update takes is within these 2 p, or comes before them: S u more."""
+    costs = {"update_s_per_byte": update, "pull_requests": pull_requests}
+    expected_s = 2 * (workers * X + 2 * P) + (S * update if pull_requests == "after_update" else 0.0)
+    assert time_s(parameter_server_push_pull(workers, 1, **WHOLE, **costs)) == within(expected_s)
+
+
 @pytest.mark.parametrize("cores", [1, 2, 3, 8])
 @pytest.mark.parametrize("workers", [1, 2, 6, 7])
 def test_a_server_adds_what_comes_at_once_on_its_cores(workers, cores):

@@ -52,6 +52,7 @@ SERVERS = {
     "fan_in": None,
     "group": 1,
     "inside": "ring",
+    "pull_requests": "never",
     "cores": 1,
     "memory_accesses": 3.0,
     "aggregate_s_per_byte": 0.0,

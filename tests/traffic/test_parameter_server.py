@@ -96,6 +96,20 @@ def test_a_tree_of_servers_relieves_the_root(workers, fan_in, servers):
     assert sent[workers + servers :] == [(c + 1) * 240 for c in children]
 
 
+@pytest.mark.parametrize("pull_requests", ["after_push", "after_update"])
+@pytest.mark.parametrize("options", [{}, {"fan_in": 2}, {"update_s_per_byte": 1e-9, "replicated": (0,)}])
+def test_workers_that_ask_get_the_sum_and_send_no_bytes_more(options, pull_requests):
+    """An acknowledgement and a request for each pull, without payload."""
+    schedule = parameter_server_push_pull(5, 2, 29, 4, **options, pull_requests=pull_requests)
+    unasked = parameter_server_push_pull(5, 2, 29, 4, **options)
+    validate_schedule(schedule)
+    check_deadlock(schedule)
+    prove(schedule, all_reduce_goal(schedule, contributors=range(5), holders=range(5)))
+    assert schedule.bytes_sent().tolist() == unasked.bytes_sent().tolist()
+    pulls = (5 + aggregator_count(5, options.get("fan_in"))) * 2
+    assert schedule.messages() == unasked.messages() + 2 * pulls
+
+
 def test_the_whole_buffer_goes_to_the_only_server():
     schedule = parameter_server_push_pull(3, 4, 60, 4, only=2)
     assert schedule.bytes_sent().tolist() == [240, 240, 240, 0, 0, 3 * 240, 0]

@@ -29,12 +29,14 @@ from simnet.fabric.kernels.steps import (
     drain,
     firing_bytes_of,
     leave_device,
+    let_next_set_out,
     one_less,
     take_step,
     towards_completion,
     unmet,
 )
 from simnet.fabric.kernels.tables import Table, Tables
+from simnet.fabric.kernels.turns import leave_turns
 
 __all__ = [
     "BEGUN",
@@ -242,5 +244,7 @@ def cancel(tables: Tables, first_operation: int, operations: int) -> None:
                 if operation.is_message:
                     leave_device(tables, tables.gates[operation.source].node)
                     leave_device(tables, tables.gates[operation.target].node)
+        if operation.turn >= 0:
+            let_next_set_out(tables, leave_turns(tables, row))
         operation.state = OVER
         operation.stamp += 1

@@ -28,6 +28,7 @@ __all__ = [
     "SERVER",
     "SHARING",
     "TRANSPORT",
+    "TURN",
 ]
 
 INT, FLOAT, BOOL = np.int64, np.float64, np.bool_
@@ -71,6 +72,9 @@ OPERATION = record(
     stall=FLOAT,  # selective repeat: for each lost packet, in packet times
     connection=INT,  # row of the connection, -1: none
     opens=BOOL,  # its first firing is sent from a window that begins anew
+    is_inside=BOOL,  # it does not leave the host
+    turn=INT,  # row of the turns of messages that go one after the other, -1: it waits for no other
+    next_turn=INT,  # who has its turn after it, -1 at the end
     random=INT,  # state of its random numbers
     # Dependencies: rows first_in .. first_in + ins - 1; edges first_out .. first_out + outs - 1.
     first_in=INT,
@@ -235,6 +239,14 @@ CONNECTION = record(  # whose packets are lost at random; see simnet.fabric.kern
     since_loss=FLOAT,  # time
     until_loss=FLOAT,  # packets, the lost one included
     used_at=FLOAT,
+)
+
+TURN = record(  # of messages that go one after the other; see simnet.fabric.kernels.turns
+    is_taken=BOOL,
+    holder=INT,  # operation whose message is being sent
+    first=INT,  # operations that wait, from the one that waits longest
+    last=INT,
+    waiting=INT,  # how many
 )
 
 SENDER = record(  # while first windows overflow a queue; see simnet.fabric.kernels.bursts. In packets.

@@ -1,9 +1,9 @@
 """The life of a send, of a calculation and of what is taken of memory, as steps; compiled.
 
 Each step follows at once or at a later time. A send: dependencies met and gate open, overhead of the sender (first in,
-first out), connection set-up, the flow drains, latency, overhead of the receiver (first in, first out) and reduction,
-delivered. Steps that follow at once go through one queue, so that each is compiled into one place. Taking of memory
-goes the way of a send that costs nothing but its flow.
+first out), its turn where messages take turns, connection set-up, the flow drains, latency, overhead of the receiver
+(first in, first out) and reduction, delivered. Steps that follow at once go through one queue, so that each is compiled
+into one place. Taking of memory goes the way of a send that costs nothing but its flow.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from simnet.fabric.kernels.heap import insert, set_finish
 from simnet.fabric.kernels.losses import RELIABLE, suffer_losses
 from simnet.fabric.kernels.rates import occupy_path, release_path, set_off
 from simnet.fabric.kernels.tables import Tables
+from simnet.fabric.kernels.turns import pass_turn, take_turn
 
 __all__ = [
     "OVER",
@@ -26,6 +27,7 @@ __all__ = [
     "drain",
     "firing_bytes_of",
     "leave_device",
+    "let_next_set_out",
     "one_less",
     "take_step",
     "towards_completion",
@@ -37,7 +39,8 @@ WAITING, RUNNING, OVER = 0, 1, 2
 
 # Steps; an item packs the stamp of the operation, the row and the kind of step.
 _START, _BEGIN_FLOW, _ARRIVE, _DELIVER, _END_CALC, _GIVE_TOKEN, _MEET_DEADLINE, _HEAR = 0, 1, 2, 3, 4, 5, 6, 7
-_KIND_BITS, _ROW_BITS = 3, 34
+_TAKE_TURN, _SET_OUT = 8, 9
+_KIND_BITS, _ROW_BITS = 4, 32
 
 SAME_INSTANT = 1e-15  # of the kernel's time: a few units in the last place
 
@@ -79,6 +82,11 @@ def take_step(tables: Tables, item: int) -> None:
         _end_calc(tables, row)
     elif kind == _MEET_DEADLINE:
         _meet_deadline(tables, row)
+    elif kind == _TAKE_TURN:
+        if take_turn(tables, row):
+            _then(tables, tables.clock[0].now, _SET_OUT, row, stamp)
+    elif kind == _SET_OUT:
+        _set_out(tables, row, tables.clock[0].now)
     else:
         _hear(tables, row)
 
@@ -122,7 +130,17 @@ def _start(tables: Tables, row: int) -> None:
         overhead += overhead * tables.servers[operation.server].slowed
         time = max(time, tables.servers[operation.server].free_at) + overhead
         tables.servers[operation.server].free_at = time
-    time += operation.first_setup if firing == 0 else operation.each_setup
+    if operation.turn >= 0:
+        _then(tables, time, _TAKE_TURN, row, operation.stamp)
+    else:
+        _set_out(tables, row, time)
+
+
+@inlined
+def _set_out(tables: Tables, row: int, time: float) -> None:
+    """Let a message that the sender is done with begin to flow, once its connection is open."""
+    operation = tables.operations[row]
+    time += operation.first_setup if operation.fired == 1 else operation.each_setup
     operation.resent_bytes = 0.0
     operation.lost_here = 0.0
     if operation.reliability != RELIABLE:
@@ -214,8 +232,17 @@ def drain(tables: Tables, row: int) -> None:
         arrival = max(clock.now + operation.latency + operation.forward_per_byte * stored, operation.last_arrival)
         operation.last_arrival = arrival
         _then(tables, arrival, _ARRIVE, row, operation.stamp)
+    if operation.turn >= 0:
+        let_next_set_out(tables, pass_turn(tables, row))
     _send_tokens(tables, row, False)
     _end_firing(tables, row)
+
+
+@inlined
+def let_next_set_out(tables: Tables, row: int) -> None:
+    """Let the message whose turn it is now set out, unless it is that of nobody."""
+    if row >= 0:
+        _then(tables, tables.clock[0].now, _SET_OUT, row, tables.operations[row].stamp)
 
 
 @inlined

@@ -31,6 +31,7 @@ from simnet.fabric.kernels.records import (
     SERVER,
     SHARING,
     TRANSPORT,
+    TURN,
 )
 from simnet.fabric.kernels.tables_type import directory_of, register_tables
 
@@ -52,6 +53,7 @@ LAYOUT: dict[str, np.dtype[Any]] = {
     "costs": COST,
     "connections": CONNECTION,
     "transports": TRANSPORT,
+    "turns": TURN,
     "senders": SENDER,
     "transit": PACKET,
     "sharing": SHARING,
@@ -91,6 +93,7 @@ class Tables:
     costs: Table
     connections: Table
     transports: Table  # shape (1,)
+    turns: Table
     senders: Table  # shape (operations,)
     transit: Table  # a ring of packets
     sharing: Table
@@ -127,7 +130,7 @@ def make_tables(**rows: int) -> Tables:
     ----------
     operations, dependencies, hops, resources, gates, plays, servers, devices, costs, events, log : int
         Rows of each; the other tables follow from these.
-    connections, sharing, transit : int, optional
+    connections, turns, sharing, transit : int, optional
     """
     operations, resources = rows["operations"], rows["resources"]
     follow = {
@@ -146,5 +149,5 @@ def make_tables(**rows: int) -> Tables:
         "transports": 1,
         "clock": 1,
     }
-    rows = {"connections": 1, "sharing": 1, "transit": 1} | rows | follow
+    rows = {"connections": 1, "turns": 1, "sharing": 1, "transit": 1} | rows | follow
     return Tables(**{name: np.zeros(rows[name], record) for name, record in LAYOUT.items()})

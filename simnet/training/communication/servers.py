@@ -41,7 +41,7 @@ def parameter_servers(
     costs = {key: options[key] for key in ("aggregate_s_per_byte", "update_s_per_byte", "cores") if key in options}
     costs["replicated"] = replicated
     is_grouped = int(options.get("group", 1)) > 1
-    costs |= {key: options[key] for key in ("fan_in", "group", "inside") if key in options}
+    costs |= {key: options[key] for key in ("fan_in", "group", "inside", "pull_requests") if key in options}
     has_memory = bool(np.isfinite(topology.compiled.node_memory_bandwidth[hosts]).any())
     costs["memory_accesses"] = float(options.get("memory_accesses", 3.0)) if has_memory else 0.0
 
