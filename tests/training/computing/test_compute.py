@@ -64,6 +64,17 @@ def test_jitter_has_the_mean_and_spread_of_its_distribution(name):
     assert factors.min() > 0
 
 
+@pytest.mark.parametrize(("workers", "deviations"), [(1, 0.0), (2, 1 / np.sqrt(np.pi)), (3, 1.5 / np.sqrt(np.pi))])
+def test_the_slowest_of_n_takes_as_long_as_the_largest_of_n_normal_numbers(workers, deviations):
+    """The largest of 2 normal numbers is 1/sqrt(pi) deviations above their mean, of 3 it is 3/(2 sqrt(pi)).
+
+    Over 4,000 iterations, within 4 standard errors, each of at most sigma/sqrt(4000).
+    """
+    times = times_of(TrainingSettings(workers, jitter=Jitter("normal", 0.023)))
+    slowest = np.mean([times.slowest(iteration)[-1] for iteration in range(4000)]) / 1.3
+    assert slowest == pytest.approx(1 + deviations * 0.023, abs=4 * 0.023 / np.sqrt(4000))
+
+
 @pytest.mark.parametrize("name", MOMENTS)
 def test_no_spread_is_no_jitter(name):
     times = times_of(TrainingSettings(4, jitter=Jitter(name, 0.0)))
