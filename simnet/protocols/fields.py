@@ -296,7 +296,7 @@ _BEHAVIOUR = (
         "adaptive_timeout_s",
         "adaptive_timeout",
         "duration",
-        "go-back-N, the first wait; each in vain doubles it up to the shortest of else, all of them one of the retries",
+        "go-back-N, the first wait; each in vain doubles it, up to minimum_timeout; all of these are one of retries",
         above=True,
         unlimited=True,
     ),
