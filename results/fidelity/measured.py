@@ -45,6 +45,10 @@ STANDING_FOR_MARKS_S = (EGRESS_BUFFER - 100e3) / (100 * GIGABIT)
 """Adapters report congestion to each other by a rule that is not published, though their switch marks nothing. Marks
 of the last 100 kB of the buffer stand for that, as queueing delay [s]."""
 
+ADAPTIVE_TIMEOUT_S = 4.096e-6 * 2**11
+"""The first wait of adaptive retransmission, which these adapters have by default: see `simnet protocol show`. It was
+measured of another adapter than those of ADAPTERS, and for another purpose [s]."""
+
 CORE = 4.991e9
 """What one flow of MERLIN has, a core's worth; several have no more than two cores' [bytes/s]."""
 
@@ -100,6 +104,9 @@ def setups() -> Iterator[Setup]:
             "mark_all_s": STANDING_FOR_MARKS_S,
         }
         model += ", marks of the last 100 kB"
+        yield Setup(what, model, two, incast, ADAPTERS, "roce-lossy", overrides, until_s=3.0)
+        overrides = overrides | {"adaptive_timeout_s": ADAPTIVE_TIMEOUT_S}
+        model += ", adaptive retransmission"
         yield Setup(what, model, two, incast, ADAPTERS, "roce-lossy", overrides, until_s=3.0)
     cores = {
         "mtu_bytes": 9000.0,

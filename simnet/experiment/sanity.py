@@ -210,7 +210,7 @@ def few_iterations(look: Look) -> Iterator[str]:
 
 def timeouts(look: Look) -> Iterator[str]:
     """Senders that wait for their timeout for much of the time."""
-    count, shortest_s = _timeouts(look.fabric), look.scenario.protocol.transport.minimum_timeout_s
+    count, shortest_s = _timeouts(look.fabric), look.scenario.protocol.transport.shortest_timeout_s
     time_s = float(look.summary["iteration_time_s"])
     iterations = int(look.summary["iterations"]) + look.scenario.run.warmup
     if count >= iterations and count / iterations * shortest_s > _SHOWS * time_s:

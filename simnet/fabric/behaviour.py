@@ -54,7 +54,7 @@ def describe_transport(row: Table, protocol: FlowProtocol) -> None:
     row["probe"] = PROBE_FLOOR_S if transport.tail_loss_probe else np.inf
     row["acknowledge_delay"] = transport.acknowledge_delay_s
     row["restarts"] = transport.slow_start_after_idle
-    row["timeout"] = transport.minimum_timeout_s
+    row["timeout"] = transport.shortest_timeout_s
     # Opening the connection measures the round trip; where it does not, there is only the timeout to begin with.
     measured = protocol.connection_setup_round_trips > 0.0
     row["first_timeout"] = transport.minimum_timeout_s if measured else transport.initial_timeout_s

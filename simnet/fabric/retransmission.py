@@ -37,8 +37,9 @@ def goes_on_s(
     TCP waits for its retransmission timeout, and twice as long each time after that (RFC 6298, section 5.5), with the
     floor of Linux added to the round trip and a probe of the tail before where the stack has one (RFC 8985, section 7).
     Reliable connections of InfiniBand and RoCE, and IRN, wait as long each time (InfiniBand Architecture Specification
-    1.3, volume 1, section 9.7.6.1.3). Those without a window send all of a message meanwhile; the first packet that
-    gets through makes the receiver say what it misses, at once.
+    1.3, volume 1, section 9.7.6.1.3), with adaptive retransmission twice as long each time up to that. Those without a
+    window send all of a message meanwhile; the first packet that gets through makes the receiver say what it misses, at
+    once.
 
     Examples
     --------
@@ -50,8 +51,12 @@ def goes_on_s(
     if not math.isfinite(protocol.payload_bytes) or transport.reliability == "best_effort" or alive_s <= stalled_s:
         return alive_s
     if transport.reliability != "sack":
-        wait_s = transport.minimum_timeout_s if transport.reliability == "go_back_n" else transport.initial_timeout_s
-        since_s = (alive_s - stalled_s) % wait_s
+        since_s = alive_s - stalled_s
+        wait_s = transport.shortest_timeout_s if transport.reliability == "go_back_n" else transport.initial_timeout_s
+        while wait_s < transport.minimum_timeout_s and since_s >= wait_s:
+            since_s -= wait_s
+            wait_s = min(2.0 * wait_s, transport.minimum_timeout_s)
+        since_s %= wait_s
         if math.isinf(transport.window_bytes) and transport.reliability == "go_back_n" and since_s < sending_s:
             return alive_s
         return alive_s + wait_s - since_s

@@ -293,6 +293,14 @@ _BEHAVIOUR = (
         "maximum_timeout_s", "maximum_timeout", "duration", "the longest wait; each in vain doubles it", above=True
     ),
     ProtocolField(
+        "adaptive_timeout_s",
+        "adaptive_timeout",
+        "duration",
+        "go-back-N, the first wait; each in vain doubles it, up to minimum_timeout; all of these are one of retries",
+        above=True,
+        unlimited=True,
+    ),
+    ProtocolField(
         "retries",
         "retries",
         "count",
@@ -340,6 +348,12 @@ _BEHAVIOUR = (
         "duration",
         "DCQCN, the estimate falls each time that so long nothing is notified",
         above=True,
+    ),
+    ProtocolField(
+        "loss_notification",
+        "loss_notification",
+        "flag",
+        "DCQCN, a receiver notifies a sender with each report of what is missing, too",
     ),
     ProtocolField(
         "notification_interval_s",

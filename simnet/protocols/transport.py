@@ -61,6 +61,7 @@ class Transport:
     minimum_timeout_s: float = 0.067
     initial_timeout_s: float = 0.067
     maximum_timeout_s: float = 120.0
+    adaptive_timeout_s: float = math.inf
     retries: float = math.inf
     tail_loss_probe: bool = False
     few_packets: float = 0.0
@@ -75,6 +76,7 @@ class Transport:
     # DCQCN.
     alpha_gain: float = 1 / 256
     alpha_period_s: float = 55e-6
+    loss_notification: bool = False
     notification_interval_s: float = 50e-6
     notification_delay_s: float = 0.0
     decrease_interval_s: float = 0.0
@@ -96,3 +98,10 @@ class Transport:
     connection_memory_bytes: float = 0.0
     cached_connections: float = math.inf
     cache_miss_s: float = 0.0
+
+    @property
+    def shortest_timeout_s(self) -> float:
+        """The shortest wait for an acknowledgement, adaptive retransmission included [s]."""
+        if self.reliability == "go_back_n":
+            return min(self.adaptive_timeout_s, self.minimum_timeout_s)
+        return self.minimum_timeout_s

@@ -188,6 +188,13 @@ class TestTimers:
         assert goes_on_s(resolve("roce"), 0.0, 1.5 * wait_s, 0.0) == pytest.approx(2 * wait_s)
         assert goes_on_s(resolve("roce"), 0.0, 1.5 * wait_s, 0.0, sending_s=0.6 * wait_s) == 1.5 * wait_s
 
+    @pytest.mark.parametrize(("alive", "expected"), [(0.1, 0.25), (0.3, 0.75), (0.8, 1.75), (1.8, 2.75)])
+    def test_adaptive_retransmission(self, alive, expected):
+        """After a quarter of the timeout, a half more, and then after each timeout."""
+        wait_s = resolve("roce").transport.minimum_timeout_s
+        protocol = resolve("roce", {"adaptive_timeout_s": wait_s / 4})
+        assert goes_on_s(protocol, 0.0, alive * wait_s, 0.0) == pytest.approx(expected * wait_s)
+
 
 def test_work_on_a_slow_host():
     """4 s of work from 0 on, at half speed from 1 to 3 and at a quarter from 3 to 5 s: 1 + 1 + 1/2, and 1.5 s more."""

@@ -286,7 +286,11 @@ def test_the_parameters_of_dcqcn_are_those_of_the_transport():
     assert {name: getattr(CONTROLS["dcqcn"], name) for name in PARAMETERS} == pytest.approx(
         {name: getattr(transport, name) for name in PARAMETERS}
     )
-    assert {one.field for one in VENDOR} - set(PARAMETERS) == {"notification_interval_s", "notification_delay_s"}
+    assert {one.field for one in VENDOR} - set(PARAMETERS) == {
+        "loss_notification",
+        "notification_interval_s",
+        "notification_delay_s",
+    }
 
 
 # -- All -------------------------------------------------------------------------------------------------------------

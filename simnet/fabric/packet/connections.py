@@ -178,6 +178,7 @@ class Connections:
             "reorder": int(transport.reorder_packets) if transport.reliability == "selective_repeat" else 0,
             "restarts": transport.slow_start_after_idle,
             "notifies": transport.congestion_control in ("dcqcn", "dcqcn_vendor"),
+            "notifies_loss": transport.congestion_control in ("dcqcn", "dcqcn_vendor") and transport.loss_notification,
             "notify_interval": _ps(transport.notification_interval_s),
             "notify_delay": _ps(transport.notification_delay_s),
             "notified_at": -_FAR,
@@ -190,7 +191,8 @@ class Connections:
         values |= dict.fromkeys(("block_a", "block_b", "block_c"), NOWHERE)
         values |= dict.fromkeys(("timeout_at", "timeout_event_at", "probe_at", "acknowledge_at"), NEVER)
         if transport.reliability == "go_back_n":
-            values["timeout"] = values["least_timeout"]
+            values["timeout"] = _ps(transport.shortest_timeout_s)
+        values["first_timeout"] = values["timeout"]
         for name, value in values.items():
             connection[name] = value
         if self._network.protocol.connection_setup_round_trips > 0:

@@ -274,7 +274,11 @@ class Wire:
             return
         connection = self.tables.connections[row]
         connection["timeouts"] += 1
-        connection["vain"] += 1
+        if connection["timeout"] < connection["least_timeout"]:
+            connection["timeout"] = min(2 * connection["timeout"], connection["least_timeout"])
+            connection["vain"] = 1
+        else:
+            connection["vain"] += 1
         self._think_of_giving_up(row)
         self._carry_out(row, self._rules[row].on_timeout(int(connection["acknowledged"]), self.now * PICOSECOND))
 

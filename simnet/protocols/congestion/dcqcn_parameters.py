@@ -16,6 +16,7 @@ _MEGABIT_PER_S = GIGABIT_PER_S / 1000
 PAPER = (
     Default("alpha_gain", 1 / 256, f"g: {_PAPER}, from memory; HPCC's simulator"),
     Default("alpha_period_s", 55 * MICROSECOND, f"tau': {_PAPER}, from memory; longer than tau"),
+    Default("loss_notification", False, f"of marks alone: {_PAPER}"),
     Default("notification_interval_s", 50 * MICROSECOND, f"tau: {_PAPER}, from memory"),
     Default("notification_delay_s", 0.0, f"in the paper part of the delay of the loop: {_MODEL}"),
     Default("decrease_interval_s", 0.0, f"a cut for each notification: {_PAPER}"),
@@ -31,6 +32,12 @@ PAPER = (
 VENDOR = (
     Default("alpha_gain", 5 / 1024, f"DCE_TCP_G 1019: so many of 1024 are kept ({_FIRMWARE})"),
     Default("alpha_period_s", 1 * MICROSECOND, f"DCE_TCP_RTT 1 ({_FIRMWARE})"),
+    Default(
+        "loss_notification",
+        True,
+        "ConnectX-5 and 6, not 4, send a notification along with each complaint (lumina-test/lumina, cnp_check.py: Z. "
+        "Yu et al., SIGCOMM 2023) where slow restart is on, as ROCE_ACCL has it by default",
+    ),
     Default("notification_interval_s", 4 * MICROSECOND, f"MIN_TIME_BETWEEN_CNPS 4 ({_DUMP}; older ones 2 or 0)"),
     Default(
         "notification_delay_s",

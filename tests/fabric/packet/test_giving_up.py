@@ -33,6 +33,16 @@ def test_adapters_send_again_7_times(name, retries, timeout_s):
     assert traffic.now_s == pytest.approx((retries + 1) * timeout_s, rel=0.01)
 
 
+def test_adaptive_retransmission_is_one_of_7_times():
+    """It waits an eighth of the timeout, a quarter and a half, and then 7 timeouts: 7 7/8."""
+    timeout_s = 4.096e-6 * 2**14
+    traffic = alone("roce-lossy", adaptive_timeout_s=timeout_s / 8)
+    with pytest.raises(StalledError, match="sent again 7 times"):
+        traffic.finish()
+    assert traffic.now_s == pytest.approx(7.875 * timeout_s, rel=0.01)
+    assert traffic.connections["timeouts"][0] == 10
+
+
 def test_tcp_gives_up_after_15_minutes():
     """15 times, each after twice as long up to 2 min: 0.2 (2^10 - 1) + 6 120 = 924.6 s (Linux tcp_retries2)."""
     traffic = alone("tcp", initial_timeout_s=0.2)

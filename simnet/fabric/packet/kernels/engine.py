@@ -214,14 +214,23 @@ def _move_window(tables: PacketTables, row: int) -> None:
     controls.on_acknowledged(tables, packet.connection, packet.number - connection.acknowledged, packet.value)
     connection.acknowledged = packet.number
     connection.next = max(connection.next, connection.acknowledged)
-    connection.progress_at = now
-    connection.vain = 0
+    _note_progress(tables, packet.connection)
     if connection.acknowledged == connection.end:
         connection.timeout_at = NEVER
     else:
         set_timer(tables, packet.connection, now + connection.timeout)
     make_ready(tables, packet.connection, now)
     catch_up(tables, connection.port, now)
+
+
+@inlined
+def _note_progress(tables: PacketTables, row: int) -> None:
+    """Take note that more is acknowledged in order: what was in vain before does not count any more."""
+    connection = tables.connections[row]
+    connection.progress_at = tables.clock[0].now
+    connection.vain = 0
+    if connection.rules == GO_BACK_N:
+        connection.timeout = connection.first_timeout
 
 
 @called
@@ -372,8 +381,7 @@ def go_back(tables: PacketTables, row: int, number: int) -> None:
     now = tables.clock[0].now
     catch_up(tables, connection.port, now)
     if number > connection.acknowledged:
-        connection.progress_at = now
-        connection.vain = 0
+        _note_progress(tables, row)
     connection.acknowledged = max(connection.acknowledged, number)
     connection.next = max(number, connection.acknowledged)
     if connection.acknowledged < connection.end:

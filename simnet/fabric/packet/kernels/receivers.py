@@ -80,10 +80,8 @@ def receive(tables: PacketTables, packet_row: int) -> int:
     row = packet.connection
     connection = tables.connections[row]
     now = tables.clock[0].now
-    if packet.is_marked and connection.notifies and now >= connection.notified_at + connection.notify_interval:
-        connection.notified_at = now
-        connection.notified += 1
-        schedule(tables, now + connection.notify_delay, NOTIFY, row)
+    if packet.is_marked and connection.notifies:
+        _notify(tables, row)
     if connection.every == 0:
         return NOT_EXPECTED
     if connection.rules == BEST_EFFORT:
@@ -92,6 +90,8 @@ def receive(tables: PacketTables, packet_row: int) -> int:
         # What follows until it comes tells nothing new.
         is_new = connection.missed != connection.expected
         connection.missed = connection.expected
+        if is_new and connection.notifies_loss:
+            _notify(tables, row)
         return NOT_EXPECTED if is_new else TAKEN
     # A receiver of DCTCP tells apart what was marked and what was not (RFC 8257, section 3.2).
     if packet.is_marked != connection.was_marked:
@@ -120,6 +120,18 @@ def receive(tables: PacketTables, packet_row: int) -> int:
         connection.acknowledge_at = now + connection.acknowledge_delay
         schedule(tables, connection.acknowledge_at, ACKNOWLEDGE, row)
     return ARRIVED if is_over else TAKEN
+
+
+@called
+def _notify(tables: PacketTables, row: int) -> None:
+    """Report congestion to the sender, unless that was just done."""
+    connection = tables.connections[row]
+    now = tables.clock[0].now
+    if now < connection.notified_at + connection.notify_interval:
+        return
+    connection.notified_at = now
+    connection.notified += 1
+    schedule(tables, now + connection.notify_delay, NOTIFY, row)
 
 
 @inlined
