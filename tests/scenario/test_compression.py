@@ -124,7 +124,7 @@ def gain(name: str) -> float:
 def test_it_gains_on_slow_ethernet_and_loses_on_nvlink():
     """Where bytes take most of the time less of them pay; where they take next to none only computing is left."""
     assert gain("compression_quantize_10g") > 2.0
-    assert gain("compression_sparsify_10g") > 2.0
+    assert gain("compression_sparsify_10g") > 1.5
     assert gain("compression_low_rank_nvlink") < 0.9
 
 
