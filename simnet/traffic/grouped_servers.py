@@ -101,4 +101,4 @@ def grouped_push_pull(
             Phase(third, member, factor=parts),
         ],
     )
-    return build.schedule(in_order=across.in_order)
+    return build.schedule(in_order=True)

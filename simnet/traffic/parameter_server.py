@@ -83,9 +83,10 @@ def parameter_server_push_pull(
     on until at most F are left, which push to the servers, the roots; what is pulled comes down the same way. With L
     levels of A aggregators in all:
     Steps 2(L + 1); messages 2(W + A)M; a worker sends S, an aggregator with c below it (c + 1)S, a root k S/M for the k
-    on top; 2(W + A)S in all. Time for W = k F^L with equal shards 2((L F + max(k/M, 1))S/B + (L + 1)p): each level
-    shares the links into its aggregators among F, at the top there are k to share the link of each root, which carries
-    k S/M instead of WS/M.
+    on top; 2(W + A)S in all. Time for W = k F^L with one server 2((L F + k)S/B + (L + 1)p): each level shares the links
+    into its aggregators among F, at the top there are k to share that of the root, which carries k S instead of WS. With
+    M equal shards at most 2((L F + max(k/M, 1))S/B + (L + 1)p), as one shard goes through a level while the next one
+    goes through the level before.
 
     *Servers that compute* [2]_: each push of b bytes takes ``b aggregate_s_per_byte`` of one of the cores, and then the
     memory; when all have been added, the update takes ``b update_s_per_byte`` of a core, and the memory. With one
@@ -190,8 +191,7 @@ def parameter_server_push_pull(
             build.depend(_ask(build, way, push if pull_requests == "after_push" else there), pull)
         arrived = np.empty((way.below.max() + 1, shards), dtype=np.int64)
         arrived[way.below, way.shard] = pull
-    # The closed form of a tree has its levels in step: all shards at once, not one behind the other.
-    return build.schedule(in_order=not levels)
+    return build.schedule(in_order=True)
 
 
 def with_replicas(

@@ -7,6 +7,7 @@ x = S/B.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import ceil, log2
 
@@ -64,12 +65,15 @@ def within(value: float):
 )
 def test_tree_of_servers(top, fan_in, levels, servers):
     """W = k F^L: F messages share the link of an aggregator, k/M of S that of a root: 2((L F + max(k/M, 1)) x
-    + (L + 1) p)."""
+    + (L + 1) p), where all shards go at once. One behind the other they are no later, and with one there is no other.
+    """
     workers = top * fan_in**levels
     schedule = parameter_server_push_pull(workers, servers, **WHOLE, fan_in=fan_in)
     assert aggregator_count(workers, fan_in) == sum(top * fan_in**level for level in range(levels))
     expected_s = 2 * ((levels * fan_in + max(top / servers, 1)) * X + (levels + 1) * P)
-    assert time_s(schedule) == within(expected_s)
+    assert time_s(replace(schedule, in_order=False)) == within(expected_s)
+    took_s = time_s(schedule)
+    assert took_s == within(expected_s) if servers == 1 else took_s <= expected_s * (1 + 1e-9)
 
 
 def test_a_tree_of_servers_takes_a_logarithm_where_one_server_takes_as_long_as_workers_are_many():
