@@ -166,8 +166,9 @@ class ParameterServerSpec(Section):
     )
     shards: Annotated[str, Word(("even", "by_size", "round_robin"))] = Field(
         "even",
-        description="even: each bucket is cut among all servers; by_size: each goes to the server that has least so far "
-        "(what BytePS' hash of keys comes to, with scheduling: {partition: 4096000 B}); round_robin: to one server after the other (TensorFlow's variables, with bucket_size: 1 B).",
+        description="even: each bucket is cut among all servers; by_size: each goes to the server that has least so "
+        "far (what BytePS' hash of keys comes to, with scheduling: {partition: 4096000 B}); round_robin: to one server "
+        "after the other (TensorFlow's variables, with bucket_size: 1 B).",
     )
     fan_in: Annotated[int, Whole(2, MOST_WORKERS)] | None = Field(
         None,

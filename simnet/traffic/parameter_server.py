@@ -84,9 +84,9 @@ def parameter_server_push_pull(
     levels of A aggregators in all:
     Steps 2(L + 1); messages 2(W + A)M; a worker sends S, an aggregator with c below it (c + 1)S, a root k S/M for the k
     on top; 2(W + A)S in all. Time for W = k F^L with one server 2((L F + k)S/B + (L + 1)p): each level shares the links
-    into its aggregators among F, at the top there are k to share that of the root, which carries k S instead of WS. With
-    M equal shards at most 2((L F + max(k/M, 1))S/B + (L + 1)p), as one shard goes through a level while the next one
-    goes through the level before.
+    into its aggregators among F, at the top there are k to share that of the root, which carries k S instead of WS.
+    With M equal shards at most 2((L F + max(k/M, 1))S/B + (L + 1)p), as one shard goes through a level while the next
+    one goes through the level before.
 
     *Servers that compute* [2]_: each push of b bytes takes ``b aggregate_s_per_byte`` of one of the cores, and then the
     memory; when all have been added, the update takes ``b update_s_per_byte`` of a core, and the memory. With one
