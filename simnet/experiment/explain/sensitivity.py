@@ -164,9 +164,14 @@ def _nothing_wrong(scenario: Scenario, place: int) -> Iterator[_Change]:
 
 
 def _other_ways(scenario: Scenario, place: int) -> Iterator[_Change]:
-    """Yield the scenario with other collectives and other protocols."""
+    """Yield the scenario with more servers, smaller gradients, other collectives and other protocols."""
     training = scenario.jobs[place].training
     section = "training" if "training" in scenario.resolved else f"jobs.{place}.training"
+    if training.architecture.name == "parameter_server":
+        twice = 2 * int(training.architecture.options.get("servers", 1))
+        yield "servers x2", partial(_loaded, scenario, f"{section}.architecture.parameter_server.servers", twice)
+    if training.compression is None:
+        yield "compression: fp16", partial(_loaded, scenario, f"{section}.compression", "fp16")
     for name in ALL_REDUCE:
         if name != training.architecture.name:
             yield f"all-reduce: {name}", partial(_with_all_reduce, scenario, section, name, training.workers)
@@ -186,7 +191,7 @@ def _with_all_reduce(scenario: Scenario, section: str, name: str, workers: int) 
     return _loaded(scenario, f"{section}.architecture", name)
 
 
-def _loaded(scenario: Scenario, path: str, value: str) -> Scenario:
+def _loaded(scenario: Scenario, path: str, value: object) -> Scenario:
     """Load a scenario anew with another value, so that what does not fit together is refused."""
     return replace(load_scenario(scenario.resolved, {path: value}), run=scenario.run)
 

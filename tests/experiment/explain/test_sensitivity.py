@@ -33,6 +33,21 @@ def test_a_ring_without_overlap(tmp_path):
     assert {"protocol: tcp", "protocol: roce", "protocol: dpdk"} <= set(found)
 
 
+def test_more_servers_and_smaller_gradients(tmp_path):
+    """As the same scenario with that changed; 4 workers and one server: T = C + 2 (4 X + P), with two 2 (2 X + P)."""
+    servers = {"parameter_server": {"servers": 1, "placement": "dedicated"}}
+    data = scenario(layers(tmp_path), star(6), {"workers": 4, "architecture": servers})
+    found = effects(data)
+    whole = C + 2 * (4 * X + P)
+    assert found["servers x2"] == within(-4 * X / whole)
+    halved = simnet.run(data, {"training.compression": "fp16"}).summary["iteration_time_s"].item()
+    assert found["compression: fp16"] == within(halved / whole - 1.0)
+    # Half of the bytes travel, and compressing takes its time.
+    assert -4 * X / whole < found["compression: fp16"] < 0.0
+    no_room = scenario(layers(tmp_path), star(5), {"workers": 4, "architecture": servers, "compression": "fp16"})
+    assert {"servers x2", "compression: fp16"}.isdisjoint(effects(no_room))
+
+
 def test_what_disturbs_is_taken_away(tmp_path):
     training = {"workers": 4, "speed_factors": {1: 0.5}}
     found = effects(scenario(layers(tmp_path), star(4), training))
