@@ -19,7 +19,7 @@ from simnet.fabric.kernels.records import DEPENDENCY, EDGE, GATE, HOP, OPERATION
 from simnet.fabric.kernels.tables import Table
 from simnet.fabric.network import Condition, Network
 from simnet.protocols import lead_time_s, wire_bytes
-from simnet.traffic.schedule import Kind, Schedule, Until
+from simnet.traffic.schedule import Kind, Schedule, Turns, Until
 
 __all__ = ["LOCAL", "REMOTE", "Placement", "place"]
 
@@ -251,11 +251,17 @@ def place(
 def _turns(
     table: Table, schedule: Schedule, ways: NDArray[np.int64], route_of: NDArray[np.int64], network: Network
 ) -> NDArray[np.int64]:
-    """Return on which turns each operation of a schedule waits, -1 where on none, shape (operations,)."""
-    if not schedule.in_order:
+    """Return which turns each operation of a schedule waits for, -1 where none, shape (operations,)."""
+    if schedule.turns == Turns.NONE:
         return np.full(len(table), -1)
-    pairs = [network.turns(source, target) if source != target else -1 for source, target, _ in ways.T.tolist()]
-    return np.where(table["is_message"], np.array(pairs, dtype=np.int64)[route_of], -1)
+    host = network.compiled.host_of_node
+    found = []
+    for source, target, _ in ways.T.tolist():
+        between = (source, target)
+        if schedule.turns == Turns.HOSTS and host[source] != host[target]:
+            between = int(host[source]), int(host[target])
+        found.append(network.turns(*between) if source != target else -1)
+    return np.where(table["is_message"], np.array(found, dtype=np.int64)[route_of], -1)
 
 
 def _joined(parts: Sequence[Sequence[Any]], kind: type) -> NDArray[Any]:

@@ -57,7 +57,7 @@ from simnet.traffic.scatter_gather import (
     ring_all_gather,
     ring_reduce_scatter,
 )
-from simnet.traffic.schedule import Dependencies, Kind, Operations, Partition, Schedule, ScheduleBuilder, Until
+from simnet.traffic.schedule import Dependencies, Kind, Operations, Partition, Schedule, ScheduleBuilder, Turns, Until
 from simnet.traffic.spark_map_reduce import (
     SPARK_BLOCK_BYTES,
     map_reduce,
@@ -96,6 +96,7 @@ __all__ = [
     "Stage",
     "Step",
     "Steps",
+    "Turns",
     "Until",
     "VolumeRow",
     "add_phases",

@@ -20,7 +20,7 @@ from simnet.traffic.parameter_server import parameter_server_push_pull
 from simnet.traffic.patterns import begin_schedule
 from simnet.traffic.rooted import star_broadcast, star_reduce
 from simnet.traffic.scatter_gather import ring_all_gather, ring_reduce_scatter
-from simnet.traffic.schedule import Schedule
+from simnet.traffic.schedule import Schedule, Turns
 
 __all__ = ["INSIDE_GROUPS", "grouped_push_pull"]
 
@@ -101,4 +101,4 @@ def grouped_push_pull(
             Phase(third, member, factor=parts),
         ],
     )
-    return build.schedule(in_order=True)
+    return build.schedule(turns=Turns.HOSTS)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from simnet.traffic.parameter_server import with_replicas
-from simnet.traffic.schedule import Integers, Partition, Schedule, ScheduleBuilder
+from simnet.traffic.schedule import Integers, Partition, Schedule, ScheduleBuilder, Turns
 
 __all__ = ["average_in_pair", "gossip_round", "neighbours_of", "pull_from_servers", "push_to_servers", "send_to_all"]
 
@@ -86,7 +86,7 @@ def push_to_servers(
         build.depend(updated, taken)
         updated = taken
     with_replicas(build, updated, only, replicated, 1 + servers, 1)
-    return build.schedule(in_order=True)
+    return build.schedule(turns=Turns.NODES)
 
 
 def pull_from_servers(
@@ -125,7 +125,7 @@ def pull_from_servers(
     """
     build, shard, holder = _shards(servers, elements, element_bytes, divisible, only, "pull from servers", replicas)
     build.send(holder, 0, chunk=shard)
-    return build.schedule(in_order=True)
+    return build.schedule(turns=Turns.NODES)
 
 
 def _shards(

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from simnet.traffic.schedule import Integers, Kind, Partition, Schedule, ScheduleBuilder
+from simnet.traffic.schedule import Integers, Kind, Partition, Schedule, ScheduleBuilder, Turns
 
 __all__ = ["PULL_REQUESTS", "aggregator_count", "parameter_server_push_pull", "with_pulls", "with_replicas"]
 
@@ -191,7 +191,7 @@ def parameter_server_push_pull(
             build.depend(_ask(build, way, push if pull_requests == "after_push" else there), pull)
         arrived = np.empty((way.below.max() + 1, shards), dtype=np.int64)
         arrived[way.below, way.shard] = pull
-    return build.schedule(in_order=True)
+    return build.schedule(turns=Turns.NODES)
 
 
 def with_replicas(

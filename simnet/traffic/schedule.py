@@ -31,7 +31,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from simnet.traffic.lattice import firings_below
 
-__all__ = ["Dependencies", "Integers", "Kind", "Operations", "Partition", "Schedule", "ScheduleBuilder", "Until"]
+__all__ = [
+    "Dependencies",
+    "Integers",
+    "Kind",
+    "Operations",
+    "Partition",
+    "Schedule",
+    "ScheduleBuilder",
+    "Turns",
+    "Until",
+]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -68,6 +78,24 @@ class Until(IntEnum):
 
     DRAINED = 0
     DELIVERED = 1
+
+
+class Turns(IntEnum):
+    """Which messages go one after the other as they become ready, behind those of other schedules that take such turns.
+
+    Attributes
+    ----------
+    NONE
+        None: each has a connection of its own.
+    NODES
+        Those from one node to another: all that two nodes have for each other shares one connection.
+    HOSTS
+        Those from all nodes of one host to those of another, which one process sends; inside of a host as `NODES`.
+    """
+
+    NONE = 0
+    NODES = 1
+    HOSTS = 2
 
 
 @dataclass(frozen=True)
@@ -207,9 +235,8 @@ class Schedule:
     dependencies : Dependencies
     joint : bool
         Whether no rank can be complete before all have joined, as in an all-reduce.
-    in_order : bool
-        Whether its messages from one node to another go one after the other as they become ready, behind those of other
-        such schedules: all that two nodes have for each other shares one connection. Otherwise each message has one.
+    turns : `Turns`
+        Which of its messages go one after the other.
 
     References
     ----------
@@ -222,7 +249,7 @@ class Schedule:
     operations: Operations
     dependencies: Dependencies
     joint: bool = False
-    in_order: bool = False
+    turns: Turns = Turns.NONE
 
     def chunk(self, operation: int, firing: int) -> int:
         """Return the first chunk that a firing of a send carries.
@@ -430,18 +457,19 @@ class ScheduleBuilder:
         """
         self._dependencies.append(_aligned((before, after, offset, until, delay_s)))
 
-    def schedule(self, *, joint: bool = False, in_order: bool = False) -> Schedule:
+    def schedule(self, *, joint: bool = False, turns: Turns = Turns.NONE) -> Schedule:
         """Return what was collected.
 
         Parameters
         ----------
-        joint, in_order : bool
+        joint : bool
+        turns : `Turns`
             As of `Schedule`.
         """
         types = (np.int8, *[np.int64] * 4, np.float64, np.float64, *[np.int64] * 7)
         operations = Operations(*_columns(self._operations, types))
         dependencies = Dependencies(*_columns(self._dependencies, (np.int64, np.int64, np.int64, np.int8, np.float64)))
-        return Schedule(self.name, self.ranks, self.partition, operations, dependencies, joint, in_order)
+        return Schedule(self.name, self.ranks, self.partition, operations, dependencies, joint, turns)
 
     def _add(self, *columns: ArrayLike) -> Integers:
         arrays = _aligned(columns)

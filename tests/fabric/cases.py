@@ -127,7 +127,10 @@ def player_of(case: Case, play: PlayCase) -> Player:
             factor = wire_factor(case, play, operation)
             path.uses = [(resource, a if a > 0 else -a * factor) for resource, a in path.uses]
         paths.append(path)
-    return Player(play.schedule, play.nodes, paths, play.weights, play.deadlines_s)
+    graph = case.topology.graph
+    names = list(graph)
+    hosts = [names.index(graph.nodes[names[node]].get("host", names[node])) for node in play.nodes]
+    return Player(play.schedule, play.nodes, hosts, paths, play.weights, play.deadlines_s)
 
 
 def play_reference(case: Case) -> Outcome:

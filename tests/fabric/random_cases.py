@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from simnet.errors import DeadlockError
 from simnet.protocols import FlowProtocol
 from simnet.topology import Topology
-from simnet.traffic import Kind, Partition, Schedule, ScheduleBuilder, Until, check_deadlock, ring_all_reduce
+from simnet.traffic import Kind, Partition, Schedule, ScheduleBuilder, Turns, Until, check_deadlock, ring_all_reduce
 
 from .cases import Case, PlayCase
 
@@ -63,7 +63,7 @@ def random_case(numbers: Numbers, *, servers: bool, changes: bool, plays: int = 
     ----------
     numbers : Numbers
     servers : bool
-        Messages cost overhead, calculations have streams, and half of the schedules go in order: first in, first out,
+        Messages cost overhead, calculations have streams, messages of some schedules take turns: first in, first out,
         so that order matters, and there are no ties, and nothing that takes no time at all; otherwise nothing queues
         and much happens at once.
     changes : bool
@@ -81,7 +81,10 @@ def random_case(numbers: Numbers, *, servers: bool, changes: bool, plays: int = 
         # Two ranks on one node share its servers, in an order that the definition leaves open.
         nodes = numbers.random.sample(able, ranks) if servers else numbers.random.choices(able, k=ranks)
         schedule = random_schedule(numbers, ranks, servers=servers)
-        schedule = replace(schedule, in_order=servers and numbers.random.random() < 0.5)
+        # Of two ranks in one host who is ready at the same instant comes first is left open, too.
+        hosts = {topology.graph.nodes[names[node]].get("host", names[node]) for node in nodes}
+        known = (Turns.NONE, Turns.NODES, Turns.HOSTS if len(hosts) == ranks else Turns.NODES)
+        schedule = replace(schedule, turns=numbers.random.choice(known) if servers else Turns.NONE)
         count = len(schedule.operations)
         at = numbers.time(6.0) if servers or numbers.count(0, 1) else 0.0
         joins = {rank: at + numbers.time(4.0) for rank in range(ranks) if numbers.count(0, 3) == 0}

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from simnet.traffic import Kind, Schedule, Until
+from simnet.traffic import Kind, Schedule, Turns, Until
 
 from .fair import Flow, fair_rates, unfairness
 
@@ -50,10 +50,11 @@ class Path:
 
 @dataclass
 class Player:
-    """What a play asks for: a schedule, the node of each rank, the path of each send."""
+    """What a play asks for: a schedule, the node of each rank and that of its host, the path of each send."""
 
     schedule: Schedule
     nodes: list[int]
+    hosts: list[int]
     paths: list[Path]
     weights: list[float]
     deadlines_s: list[float]
@@ -266,12 +267,14 @@ class Reference:
             self.at(ready, lambda: self._take_turn(operation))
 
     def _pair(self, operation: _Operation) -> tuple[int, int] | None:
-        """Return the nodes between which a message waits for those before it, None where it waits for none."""
+        """Return between which nodes, or hosts, a message waits for those before it, None where it waits for none."""
         player, index = operation.play.player, operation.index
         ops, nodes = player.schedule.operations, player.nodes
         source, target = nodes[ops.source[index]], nodes[ops.target[index]]
-        goes_in_order = player.schedule.in_order and self._is_send(operation) and source != target
-        return (source, target) if goes_in_order else None
+        if player.schedule.turns == Turns.NONE or not self._is_send(operation) or source == target:
+            return None
+        hosts = player.hosts[ops.source[index]], player.hosts[ops.target[index]]
+        return hosts if player.schedule.turns == Turns.HOSTS and hosts[0] != hosts[1] else (source, target)
 
     def _take_turn(self, operation: _Operation) -> None:
         """Have a message join those between its two nodes: the first of them is being sent, the others wait."""

@@ -13,13 +13,13 @@ from simnet.fabric.packet.fabric import PacketFabric
 from simnet.protocols import FlowProtocol
 from simnet.topology import star
 from simnet.topology.building import Cable, TopologyBuilder
-from simnet.traffic import Until, parameter_server_push_pull
+from simnet.traffic import Turns, Until, parameter_server_push_pull
 
 from .building import begin, builder, sends
 
 
 def in_order(*messages: tuple[int, int, float], ranks: int = 0):
-    return replace(sends(*messages, ranks=ranks), in_order=True)
+    return replace(sends(*messages, ranks=ranks), turns=Turns.NODES)
 
 
 def within(value: float):
@@ -97,7 +97,7 @@ def twice(first, second, size: float):
         build.send(first, second, width=0, fixed_bytes=size),
     )
     build.depend(one, other, until=Until.DELIVERED)
-    return build.schedule(in_order=True)
+    return build.schedule(turns=Turns.NODES)
 
 
 @pytest.mark.parametrize(("kind", "expected_s"), [("pcie", (3.2, 2.2, 4.2)), ("ethernet", (4.2, 2.2, 3.2))])
