@@ -11,7 +11,7 @@ from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.network import Network
 from simnet.fabric.packet.fabric import PacketFabric
 from simnet.protocols import FlowProtocol
-from simnet.topology import star
+from simnet.topology import HostSpec, star
 from simnet.topology.building import Cable, TopologyBuilder
 from simnet.traffic import Turns, Until, parameter_server_push_pull
 
@@ -146,3 +146,17 @@ def test_a_request_is_behind_what_was_pushed_before_it(make_fabric):
         first, _ = [begin(fabric, part) for part in parts]
         fabric.env.run()
         assert first.duration_s == within(expected_s)
+
+
+def test_one_process_of_a_host_sends_for_all_its_gpus():
+    """Two GPUs push 2 bytes each at the 1 byte/s of a core: each over its own connection 2 s, over one 2 and 4 s."""
+    topology = star(hosts=2, host=HostSpec(gpus=2), bandwidth_bytes_per_s=100.0, latency_s=0.0)
+    gpus = topology.compiled.rank_nodes
+    server = topology.compiled.node_names.index("host1")
+    for turns, expected_s in ((Turns.NODES, [2.0, 2.0]), (Turns.HOSTS, [2.0, 4.0])):
+        network = Network(topology, FlowProtocol(connection_cap_bytes_per_s=1.0))
+        fabric = FluidFabric(simpy.Environment(), network)
+        push = replace(sends((0, 1, 2.0)), turns=turns)
+        plays = [fabric.play(fabric.place(push, [gpu, server]), "push") for gpu in gpus[:2]]
+        fabric.env.run()
+        assert [play.duration_s for play in plays] == pytest.approx(expected_s, abs=1e-5)
