@@ -60,7 +60,8 @@ def reference_s(schedule: Schedule) -> float:
     ends = zip(ops.source.tolist(), ops.target.tolist(), strict=True)
     paths = [Path([(a, 1.0), (ranks + b, 1.0)], P) if a != b else Path() for a, b in ends]
     ones, never = [1.0] * len(ops), [math.inf] * len(ops)
-    number = reference.begin(Player(schedule, list(range(ranks)), paths, ones, never), set(range(ranks)))
+    nodes = list(range(ranks))
+    number = reference.begin(Player(schedule, nodes, nodes, paths, ones, never), set(nodes))
     reference.run()
     return max(reference.durations[number])
 
