@@ -57,7 +57,8 @@ from simnet.traffic.scatter_gather import (
     ring_all_gather,
     ring_reduce_scatter,
 )
-from simnet.traffic.schedule import Dependencies, Kind, Operations, Partition, Schedule, ScheduleBuilder, Turns, Until
+from simnet.traffic.schedule import Dependencies, Kind, Operations, Partition, Schedule, Turns, Until
+from simnet.traffic.schedule_builder import ScheduleBuilder
 from simnet.traffic.spark_map_reduce import (
     SPARK_BLOCK_BYTES,
     map_reduce,

@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 
 from simnet.traffic.graph import unfold
 from simnet.traffic.patterns import let_follow
-from simnet.traffic.schedule import Integers, Kind, Schedule, ScheduleBuilder, Until
+from simnet.traffic.schedule import Integers, Kind, Schedule, Until
+from simnet.traffic.schedule_builder import ScheduleBuilder
 
 __all__ = ["Phase", "PlacedPart", "add_phases", "follow_ranks", "join_ranks", "place_part", "repeated"]
 

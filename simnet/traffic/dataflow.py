@@ -19,7 +19,8 @@ import numpy as np
 
 from simnet.errors import InputError, Problem, nearest
 from simnet.traffic.graph import waves
-from simnet.traffic.schedule import Integers, Partition, ScheduleBuilder
+from simnet.traffic.schedule import Integers, Partition
+from simnet.traffic.schedule_builder import ScheduleBuilder
 from simnet.traffic.step import Step
 
 __all__ = ["DataflowEdge", "DataflowOperation", "dataflow_step"]

@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from simnet.traffic.patterns import let_follow
-from simnet.traffic.schedule import Integers, ScheduleBuilder
+from simnet.traffic.schedule import Integers
+from simnet.traffic.schedule_builder import ScheduleBuilder
 
 __all__ = ["Fold", "double", "fold", "halve", "reversed_bits"]
 

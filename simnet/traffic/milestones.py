@@ -7,7 +7,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from simnet.traffic.schedule import Dependencies, Kind, Operations, Partition, Schedule, ScheduleBuilder
+from simnet.traffic.schedule import Dependencies, Kind, Operations, Partition, Schedule
+from simnet.traffic.schedule_builder import ScheduleBuilder
 
 __all__ = ["with_sent_milestones"]
 

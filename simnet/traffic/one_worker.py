@@ -17,7 +17,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from simnet.traffic.parameter_server import with_replicas
-from simnet.traffic.schedule import Integers, Partition, Schedule, ScheduleBuilder, Turns
+from simnet.traffic.schedule import Integers, Partition, Schedule, Turns
+from simnet.traffic.schedule_builder import ScheduleBuilder
 
 __all__ = ["average_in_pair", "gossip_round", "neighbours_of", "pull_from_servers", "push_to_servers", "send_to_all"]
 

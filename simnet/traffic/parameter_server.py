@@ -17,7 +17,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from simnet.traffic.schedule import Integers, Kind, Partition, Schedule, ScheduleBuilder, Turns
+from simnet.traffic.schedule import Integers, Kind, Partition, Schedule, Turns
+from simnet.traffic.schedule_builder import ScheduleBuilder
 
 __all__ = ["PULL_REQUESTS", "aggregator_count", "parameter_server_push_pull", "with_pulls", "with_replicas"]
 

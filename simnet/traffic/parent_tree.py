@@ -28,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simnet.traffic.patterns import begin_schedule, require_positive, require_rank
-from simnet.traffic.schedule import Integers, Schedule, ScheduleBuilder
+from simnet.traffic.schedule import Integers, Schedule
+from simnet.traffic.schedule_builder import ScheduleBuilder
 from simnet.traffic.trees import down_along, up_along, up_and_down
 
 __all__ = ["broadcast_down", "reduce_up", "tree_of_parents_all_reduce"]

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from simnet.traffic.schedule import Integers, Partition, ScheduleBuilder
+from simnet.traffic.schedule import Integers, Partition
+from simnet.traffic.schedule_builder import ScheduleBuilder
 
 __all__ = ["around_ring", "begin_schedule", "between_all", "let_follow", "require_positive", "require_rank"]
 

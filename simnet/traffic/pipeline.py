@@ -45,7 +45,8 @@ from simnet.traffic.all_reduce import AllReduce
 from simnet.traffic.composing import Phase, follow_ranks, join_ranks, place_part, repeated
 from simnet.traffic.flat_all_reduce import ring_all_reduce
 from simnet.traffic.patterns import require_positive
-from simnet.traffic.schedule import Integers, Partition, Schedule, ScheduleBuilder
+from simnet.traffic.schedule import Integers, Partition, Schedule
+from simnet.traffic.schedule_builder import ScheduleBuilder
 from simnet.traffic.step import Step
 
 __all__ = ["Segment", "Stage", "pipeline_step"]

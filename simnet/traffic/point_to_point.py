@@ -17,7 +17,8 @@ from __future__ import annotations
 import numpy as np
 
 from simnet.traffic.patterns import begin_schedule, between_all, let_follow
-from simnet.traffic.schedule import Schedule, ScheduleBuilder
+from simnet.traffic.schedule import Schedule
+from simnet.traffic.schedule_builder import ScheduleBuilder
 
 __all__ = ["direct_all_to_all", "pairwise_all_to_all", "ring_send_recv"]
 

@@ -17,7 +17,8 @@ from typing import Literal
 import numpy as np
 
 from simnet.traffic.patterns import begin_schedule, require_positive, require_rank
-from simnet.traffic.schedule import Integers, Schedule, ScheduleBuilder
+from simnet.traffic.schedule import Integers, Schedule
+from simnet.traffic.schedule_builder import ScheduleBuilder
 from simnet.traffic.trees import binary_tree, chain, down_along, down_tree, up_along, up_tree
 
 __all__ = ["chain_broadcast", "chain_reduce", "star_broadcast", "star_reduce", "tree_broadcast", "tree_reduce"]

@@ -23,7 +23,8 @@ import numpy as np
 from simnet.traffic.composing import Phase, add_phases
 from simnet.traffic.parent_tree import broadcast_down, reduce_up
 from simnet.traffic.patterns import begin_schedule, between_all, require_positive
-from simnet.traffic.schedule import Integers, Schedule, ScheduleBuilder
+from simnet.traffic.schedule import Integers, Schedule
+from simnet.traffic.schedule_builder import ScheduleBuilder
 from simnet.traffic.trees import down_tree
 from simnet.units import parse_size
 

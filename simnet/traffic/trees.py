@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from simnet.traffic.patterns import let_follow
-from simnet.traffic.schedule import Integers, ScheduleBuilder
+from simnet.traffic.schedule import Integers
+from simnet.traffic.schedule_builder import ScheduleBuilder
 
 __all__ = [
     "binary_tree",

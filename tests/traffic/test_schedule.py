@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simnet.traffic.lattice import firings_below, floor_sum
-from simnet.traffic.schedule import Partition, Schedule, ScheduleBuilder
+from simnet.traffic.schedule import Partition, Schedule
+from simnet.traffic.schedule_builder import ScheduleBuilder
 
 
 def test_chunks_are_whole_elements_that_differ_by_at_most_one():
