@@ -85,13 +85,14 @@ class FluidFabric:
         *,
         weight: float | NDArray[np.float64] = 1.0,
         deadline_s: float | NDArray[np.float64] = math.inf,
+        owner: str = "",
     ) -> Placement:
         """Lay a schedule out on the network; refuse one that would deadlock.
 
-        It is done once for the same schedule and nodes, if flows have the weight 1 and no deadline. For the parameters
-        see `simnet.fabric.placement.place`.
+        It is done once for the same schedule, nodes and owner, if flows have the weight 1 and no deadline. For the
+        parameters see `simnet.fabric.placement.place`.
         """
-        return self._placements.place(schedule, nodes, weight, deadline_s)
+        return self._placements.place(schedule, nodes, weight, deadline_s, owner=owner)
 
     def play(self, placement: Placement, name: str, *, gates_open: bool = True) -> Play:
         """Begin to play a schedule.

@@ -73,8 +73,8 @@ class Fabric(Protocol):
     network: Network
     conditions: Conditions
 
-    def place(self, schedule: Schedule, nodes: Sequence[int] | NDArray[np.int64]) -> Placed:
-        """Lay a schedule out, once for the same schedule and nodes; refuse one that would deadlock."""
+    def place(self, schedule: Schedule, nodes: Sequence[int] | NDArray[np.int64], *, owner: str = "") -> Placed:
+        """Lay an owner's schedule out, once for the same schedule and nodes; refuse one that would deadlock."""
 
     def play(self, placement: Any, name: str, *, gates_open: bool = True) -> Play:
         """Begin to play what `place` has laid out; with closed gates each rank waits for `Play.open`."""

@@ -108,7 +108,7 @@ class Network:
         self._of_condition = {self.condition: (self._routes, self._link_counts)}
         self._link_loss = self.compiled.link_loss_probability
         self._connections: dict[tuple[int, int], int] = {}
-        self._turns: dict[tuple[int, int], int] = {}
+        self._turns: dict[tuple[str, int, int], int] = {}
         self._open_on: dict[int, int] = {}
         self._loses = bool((self._link_loss > 0.0).any())
         outside = self.compiled.host_of_node < 0
@@ -199,9 +199,9 @@ class Network:
                     self._open_on[node] = self._open_on.get(node, 0) + 1
         return found
 
-    def turns(self, source: int, target: int) -> int:
-        """Return the number, from 0 on, of the turns that messages from one node to another take."""
-        return self._turns.setdefault((source, target), len(self._turns))
+    def turns(self, owner: str, source: int, target: int) -> int:
+        """Return the number, from 0 on, of the turns that an owner's messages from one node to another take."""
+        return self._turns.setdefault((owner, source, target), len(self._turns))
 
     def open_connections(self, node: int) -> float:
         """Return how many connections a node has, both ways counted once."""

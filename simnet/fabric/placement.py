@@ -40,6 +40,7 @@ class Placement:
     wire_factor : bytes on the wire for a byte of payload, shape (operations,)
     condition : of the network, when it was laid out
     weight, deadline_s : of its flows, as they were asked for
+    owner : whose it is
     """
 
     schedule: Schedule
@@ -55,6 +56,7 @@ class Placement:
     condition: Condition
     weight: float | NDArray[np.float64]
     deadline_s: float | NDArray[np.float64]
+    owner: str
 
     @cached_property
     def paths(self) -> list[tuple[int, ...]]:
@@ -134,6 +136,7 @@ def place(
     weight: float | NDArray[np.float64] = 1.0,
     deadline_s: float | NDArray[np.float64] = math.inf,
     *,
+    owner: str = "",
     behaves: bool = True,
 ) -> Placement:
     """Lay a schedule out on a network.
@@ -148,6 +151,8 @@ def place(
         Flows share in proportion to it.
     deadline_s : float or ndarray, shape (operations,)
         A firing that has not drained so long after its flow began ends, and what is left of it is lost [s].
+    owner : str
+        Whose it is: what takes turns does so with what is of the same owner.
     behaves : bool
         Whether windows and losses are part of it; otherwise somebody else sees to them.
     """
@@ -184,7 +189,7 @@ def place(
     table["latency"][flows] = latency[route_of[flows]]
     table["forward_per_byte"][flows] = forward[route_of[flows]]
     table["is_inside"] = ~remote
-    table["turn"] = _turns(table, schedule, ways, route_of, network)
+    table["turn"] = _turns(table, schedule, ways, route_of, network, owner)
     table["connection"] = -1
     pairs = zip(ways.T.tolist(), routes, strict=True)
     connection = [
@@ -245,11 +250,17 @@ def place(
         condition=network.condition,
         weight=weight,
         deadline_s=deadline_s,
+        owner=owner,
     )
 
 
 def _turns(
-    table: Table, schedule: Schedule, ways: NDArray[np.int64], route_of: NDArray[np.int64], network: Network
+    table: Table,
+    schedule: Schedule,
+    ways: NDArray[np.int64],
+    route_of: NDArray[np.int64],
+    network: Network,
+    owner: str,
 ) -> NDArray[np.int64]:
     """Return which turns each operation of a schedule waits for, -1 where none, shape (operations,)."""
     if schedule.turns == Turns.NONE:
@@ -260,7 +271,7 @@ def _turns(
         between = (source, target)
         if schedule.turns == Turns.HOSTS and host[source] != host[target]:
             between = int(host[source]), int(host[target])
-        found.append(network.turns(*between) if source != target else -1)
+        found.append(network.turns(owner, *between) if source != target else -1)
     return np.where(table["is_message"], np.array(found, dtype=np.int64)[route_of], -1)
 
 

@@ -34,7 +34,7 @@ class Placements:
         self._network = network
         self._forget = forget
         self._behaves = behaves
-        self._known: dict[tuple[int, bytes, Condition], Placement] = {}
+        self._known: dict[tuple[int, bytes, str, Condition], Placement] = {}
 
     def place(
         self,
@@ -42,6 +42,8 @@ class Placements:
         nodes: Sequence[int] | NDArray[np.int64],
         weight: float | NDArray[np.float64] = 1.0,
         deadline_s: float | NDArray[np.float64] = math.inf,
+        *,
+        owner: str = "",
     ) -> Placement:
         """Lay a schedule out; refuse one that would deadlock. See `simnet.fabric.placement.place`.
 
@@ -50,12 +52,12 @@ class Placements:
         nodes = np.asarray(nodes, dtype=np.int64)
         if np.any(np.asarray(weight) != 1.0) or np.any(np.asarray(deadline_s) < math.inf):
             check_deadlock(schedule)
-            return place(schedule, nodes, self._network, weight, deadline_s, behaves=self._behaves)
-        key = (id(schedule), nodes.tobytes(), self._network.condition)
+            return place(schedule, nodes, self._network, weight, deadline_s, owner=owner, behaves=self._behaves)
+        key = (id(schedule), nodes.tobytes(), owner, self._network.condition)
         found = self._known.pop(key, None)
         if found is None:
             check_deadlock(schedule)
-            found = place(schedule, nodes, self._network, behaves=self._behaves)
+            found = place(schedule, nodes, self._network, owner=owner, behaves=self._behaves)
             if len(self._known) >= _MOST:
                 self._forget(self._known.pop(next(iter(self._known))))
         self._known[key] = found
@@ -65,4 +67,6 @@ class Placements:
         """Return how the same is laid out in the present condition of the network."""
         if placement.condition == self._network.condition:
             return placement
-        return self.place(placement.schedule, placement.nodes, placement.weight, placement.deadline_s)
+        return self.place(
+            placement.schedule, placement.nodes, placement.weight, placement.deadline_s, owner=placement.owner
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,12 +30,15 @@ def describe_stall(tables: Tables, plays: Sequence[Play], resource_names: Sequen
         SimPy time at which the kernel's clock was 0 [s].
     """
     lines = ["nothing can move any more:"]
+    names = {play.rows["plays"]: play.name for play in plays}
     for play in plays:
         lines.append(f"  {play.name} waits since {play.started_at_s:.9g} s")
         first = play.rows["operations"]
         rows = np.arange(first, first + len(play.placement.operations))
         operations = tables.operations[rows]
         stuck = rows[(operations["state"] == RUNNING) & operations["active"] & (operations["rate"] == 0.0)]
+        has_no_turn = (operations["turn"] >= 0) & (tables.turns["holder"][operations["turn"]] != rows)
+        behind = rows[(operations["state"] == RUNNING) & ~operations["active"] & has_no_turn]
         waiting = rows[operations["state"] == WAITING]
         sent = rows[operations["is_elsewhere"] & (operations["arrived"] < operations["drained"])]
         reasons = [_without_rate(tables, row, resource_names, base_s) for row in stuck.tolist()]
@@ -44,9 +47,10 @@ def describe_stall(tables: Tables, plays: Sequence[Play], resource_names: Sequen
             f"{base_s + tables.operations['began'][row]:.9g} s"
             for row in sent.tolist()[:_MOST]
         ]
+        reasons += [_without_turn(tables, row, names, base_s) for row in behind.tolist()[:_MOST]]
         reasons += [_without_token(tables, row, base_s) for row in waiting.tolist()[:_MOST]]
         lines += [f"    {reason}" for reason in reasons[:_MOST]]
-        many = len(stuck) + len(sent) + len(waiting)
+        many = len(stuck) + len(sent) + len(behind) + len(waiting)
         if many > _MOST:
             lines.append(f"    ... and {many - _MOST} more")
     return "\n".join(lines)
@@ -62,6 +66,15 @@ def _without_rate(tables: Tables, row: int, names: Sequence[str], base_s: float)
         why = f"{', '.join(closed)} has no capacity" if closed else "its cap is 0"
     return (
         f"{_ranks(tables, row)} has {operation.remaining:.0f} bytes left since {base_s + operation.since:.9g} s: {why}"
+    )
+
+
+def _without_turn(tables: Tables, row: int, names: Mapping[int, str], base_s: float) -> str:
+    operation = tables.operations[row]
+    holder = int(tables.turns["holder"][operation.turn])
+    return (
+        f"{_ranks(tables, row)} waits since {base_s + operation.began:.9g} s behind {_ranks(tables, holder)} of "
+        f"{names[int(tables.operations['play'][holder])]}"
     )
 
 

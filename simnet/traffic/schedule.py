@@ -78,14 +78,14 @@ class Until(IntEnum):
 
 
 class Turns(IntEnum):
-    """Which messages go one after the other as they become ready, behind those of other schedules that take such turns.
+    """Which messages go one after the other as they become ready, behind those of an owner's other schedules.
 
     Attributes
     ----------
     NONE
         None: each has a connection of its own.
     NODES
-        Those from one node to another: all that two nodes have for each other shares one connection.
+        Those from one node to another: all that goes from one to the other shares one connection.
     HOSTS
         Those from all nodes of one host to those of another, which one process sends; inside of a host as `NODES`.
     """

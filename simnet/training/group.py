@@ -95,7 +95,7 @@ class Grouping:
 
     def form(self, model: Model, members: NDArray[np.int64]) -> Group:
         """Lay out how some workers exchange the gradients of a model."""
-        training, network = self.settings.training, self.fabric.network
+        training, network, job = self.settings.training, self.fabric.network, self.settings.name
         arrangement = arrange(training.architecture, network.topology, self.nodes[members], self.busy)
         buckets = self._buckets(model, arrangement)
         plan = compressed(plan_iteration(model, buckets, training), model, training)
@@ -106,12 +106,12 @@ class Grouping:
             return Group(members, arrangement.nodes, buckets, plan, (), None, own, arrangement.peers)
         streams = training.scheduling.streams_of(arrangement.streams, joins_late=arrangement.joins_late)
         own_queues = arrangement.joins_late and streams < math.inf
-        exchanges = lay_out_exchanges(self.fabric, plan, arrangement, training, own_queues=own_queues)
+        exchanges = lay_out_exchanges(self.fabric, plan, arrangement, training, job, own_queues=own_queues)
         communicator = Communicator(
             self.env,
             self.fabric,
             self.recorder,
-            self.settings.name,
+            job,
             members,
             exchanges,
             self.sent,
@@ -121,7 +121,7 @@ class Grouping:
             own_queues,
             traced=self.run.records_plays,
             negotiation_s=training.scheduling.negotiation_s,
-            fusion=lay_out_fusion(self.fabric, plan, arrangement, training, exchanges),
+            fusion=lay_out_fusion(self.fabric, plan, arrangement, training, job, exchanges),
         )
         return Group(members, arrangement.nodes, buckets, plan, exchanges, communicator)
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import simpy
 
 from simnet.errors import StalledError
+from simnet.fabric.network import Network
+from simnet.fabric.packet.fabric import PacketFabric
+from simnet.protocols import resolve
+from simnet.topology import star
 from simnet.traffic import ring_all_reduce
 
 from .building import begin, builder, sends
@@ -124,3 +129,22 @@ def test_deadlines_end_what_does_not_move(make_fabric):
     assert play.duration_s == 3.0
     assert float(fabric._tables.clock["lost_bytes"][0]) == 10.0
     fabric.require_conservation()
+
+
+def test_packets_that_are_not_cut_off_go_on_to_their_end():
+    """Host 2 is down for good, and tried in vain. A calculation of 1 s, and a message after it, are over after 1 s."""
+    topology = star(hosts=3, bandwidth_bytes_per_s=1e9, latency_s=0.0)
+    fabric = PacketFabric(simpy.Environment(), Network(topology, resolve("tcp")))
+    names = fabric.network.resource_names
+    down = [names.index(link) for link in ("switch->host2", "host2->switch")]
+    for link in down:
+        fabric.conditions.set_capacity(link, 0.0)
+    fabric.conditions.give_up(down)
+    begin(fabric, sends((0, 1, 1e3), name="in vain"), [0, 2])
+    build = builder(2, "goes on")
+    build.depend(build.calc(0, 1.0), build.send(0, 1, width=0, fixed_bytes=1e3))
+    goes_on = begin(fabric, build.schedule(), [0, 1])
+    with pytest.raises(StalledError, match="in vain waits since 0 s") as stalled:
+        fabric.env.run()
+    assert "goes on" not in str(stalled.value)
+    assert goes_on.duration_s == pytest.approx(1.0, rel=1e-3)

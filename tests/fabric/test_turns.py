@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import simpy
 
+from simnet.errors import StalledError
 from simnet.fabric.fluid import FluidFabric
 from simnet.fabric.network import Network
 from simnet.fabric.packet.fabric import PacketFabric
@@ -160,3 +161,34 @@ def test_one_process_of_a_host_sends_for_all_its_gpus():
         plays = [fabric.play(fabric.place(push, [gpu, server]), "push") for gpu in gpus[:2]]
         fabric.env.run()
         assert [play.duration_s for play in plays] == pytest.approx(expected_s, abs=1e-5)
+
+
+def test_of_a_stall_it_is_said_who_waits_for_its_turn(make_fabric):
+    """4 bytes on a link that fails at 1 s: 3 are left. What was ready at 0 s, and is behind them, waits since then."""
+    fabric = make_fabric(2)
+    for name in ("first", "second"):
+        begin(fabric, replace(in_order((0, 1, 4.0)), name=name))
+
+    def fault():
+        yield fabric.env.timeout(1.0)
+        fabric.conditions.set_capacity(fabric.network.resource_names.index("switch->host1"), 0.0)
+
+    fabric.env.process(fault())
+    with pytest.raises(StalledError) as stalled:
+        fabric.env.run()
+    send = "    the send of rank 0 to rank 1 (firing 1 of 1)"
+    assert str(stalled.value).splitlines()[1:] == [
+        "  first waits since 0 s",
+        f"{send} has 3 bytes left since 1 s: switch->host1 has no capacity",
+        "  second waits since 0 s",
+        f"{send} waits since 0 s behind the send of rank 0 to rank 1 (firing 1 of 1) of first",
+    ]
+
+
+def test_each_job_has_connections_of_its_own(make_fabric):
+    """2 bytes of each of two jobs share 1 byte/s: both take 4 s. As one after the other, the first would take 2 s."""
+    fabric = make_fabric(2)
+    push, nodes = in_order((0, 1, 2.0)), fabric.network.compiled.rank_nodes[:2]
+    plays = [fabric.play(fabric.place(push, nodes, owner=job), job) for job in ("one job", "another job")]
+    fabric.env.run()
+    assert [play.duration_s for play in plays] == [within(4.0), within(4.0)]

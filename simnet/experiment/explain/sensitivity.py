@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -168,10 +168,15 @@ def _other_ways(scenario: Scenario, place: int) -> Iterator[_Change]:
     training = scenario.jobs[place].training
     section = "training" if "training" in scenario.resolved else f"jobs.{place}.training"
     if training.architecture.name == "parameter_server":
-        twice = 2 * int(training.architecture.options.get("servers", 1))
-        yield "servers x2", partial(_loaded, scenario, f"{section}.architecture.parameter_server.servers", twice)
+        options = training.architecture.options
+        changes: dict[str, object] = {"servers": 2 * int(options.get("servers", 1))}
+        if options.get("placement", "free_hosts") == "free_hosts":
+            # Servers that had to share hosts with workers would be another change besides.
+            changes["placement"] = "dedicated"
+        server = f"{section}.architecture.parameter_server"
+        yield "servers x2", partial(_loaded, scenario, {f"{server}.{key}": value for key, value in changes.items()})
     if training.compression is None:
-        yield "compression: fp16", partial(_loaded, scenario, f"{section}.compression", "fp16")
+        yield "compression: fp16", partial(_loaded, scenario, {f"{section}.compression": "fp16"})
     for name in ALL_REDUCE:
         if name != training.architecture.name:
             yield f"all-reduce: {name}", partial(_with_all_reduce, scenario, section, name, training.workers)
@@ -181,19 +186,19 @@ def _other_ways(scenario: Scenario, place: int) -> Iterator[_Change]:
         # A package may be in the way of a name.
         with suppress(InputError):
             if mismatch(resolve(name), scenario.topology.compiled.link_kind) is None:
-                yield f"protocol: {name}", partial(_loaded, scenario, "protocol", name)
+                yield f"protocol: {name}", partial(_loaded, scenario, {"protocol": name})
 
 
 def _with_all_reduce(scenario: Scenario, section: str, name: str, workers: int) -> Scenario:
     messages = most_messages_at_once(Architecture(name), workers)
     if messages > _MOST_MESSAGES:
         raise SimulationError(f"not tried: {messages:,} messages at once")
-    return _loaded(scenario, f"{section}.architecture", name)
+    return _loaded(scenario, {f"{section}.architecture": name})
 
 
-def _loaded(scenario: Scenario, path: str, value: object) -> Scenario:
-    """Load a scenario anew with another value, so that what does not fit together is refused."""
-    return replace(load_scenario(scenario.resolved, {path: value}), run=scenario.run)
+def _loaded(scenario: Scenario, changes: Mapping[str, object]) -> Scenario:
+    """Load a scenario anew with other values, so that what does not fit together is refused."""
+    return replace(load_scenario(scenario.resolved, dict(changes)), run=scenario.run)
 
 
 def _with_job(scenario: Scenario, place: int, job: JobSettings) -> Scenario:

@@ -152,7 +152,11 @@ class PacketPlayer(EventPlayer):
     def _is_hopeless(self) -> bool:
         """Tell whether all that is under way is tried again and again on links that are down for good."""
         lost, cut = self._network.lost, self._network.is_cut
-        return bool(lost) and all(cut(source, target, lost) for source, target in self._wire.waiting_pairs())
+        return (
+            bool(lost)
+            and not self.moves_on()
+            and all(cut(source, target, lost) for source, target in self._wire.waiting_pairs())
+        )
 
     def _inside_s(self, row: int) -> float:
         """Return what of the latency of a route is not on the wire, but inside of hosts [s]."""

@@ -226,7 +226,7 @@ class OwnCommunicator:
             for rank, node in self._moved.items():
                 nodes[rank] = node
             nodes[away] = nodes[0]
-            found = self._placed[key] = self.fabric.place(schedule, nodes)
+            found = self._placed[key] = self.fabric.place(schedule, nodes, owner=self.job)
         return found
 
     def leave(self) -> None:

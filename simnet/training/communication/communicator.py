@@ -393,7 +393,7 @@ class Communicator:
         def placement(iteration: int) -> Placed:
             usual = exchange.placement(iteration)
             nodes = np.array([moved.get(rank, node) for rank, node in enumerate(usual.nodes.tolist())])
-            return self.fabric.place(usual.schedule, nodes)
+            return self.fabric.place(usual.schedule, nodes, owner=self.job)
 
         return replace(exchange, placement=placement)
 

@@ -24,7 +24,7 @@ __all__ = ["lay_out_alone", "lay_out_exchanges", "lay_out_fusion", "measure_exch
 
 
 def lay_out_exchanges(
-    fabric: Fabric, plan: Plan, arrangement: Arrangement, training: TrainingSettings, *, own_queues: bool
+    fabric: Fabric, plan: Plan, arrangement: Arrangement, training: TrainingSettings, job: str, *, own_queues: bool
 ) -> tuple[Exchange, ...]:
     """Lay out the exchange of each part of a plan.
 
@@ -34,6 +34,8 @@ def lay_out_exchanges(
     plan : Plan
     arrangement : Arrangement
     training : TrainingSettings
+    job : str
+        Its name: jobs have connections of their own.
     own_queues : bool
         Whether members want to know when all that each sends has arrived.
     """
@@ -58,7 +60,7 @@ def lay_out_exchanges(
             exchanges[index] = Exchange(
                 training.architecture.name,
                 elements * element_bytes,
-                _always(fabric.place(as_played(schedule, part.pulled_bytes), nodes)),
+                _always(fabric.place(as_played(schedule, part.pulled_bytes), nodes, owner=job)),
                 priority=part.bucket.first_layer if training.scheduling.order == "priority" else 0,
                 bucket=part.bucket.index,
                 what=collective,
@@ -68,7 +70,12 @@ def lay_out_exchanges(
 
 
 def lay_out_fusion(
-    fabric: Fabric, plan: Plan, arrangement: Arrangement, training: TrainingSettings, exchanges: tuple[Exchange, ...]
+    fabric: Fabric,
+    plan: Plan,
+    arrangement: Arrangement,
+    training: TrainingSettings,
+    job: str,
+    exchanges: tuple[Exchange, ...],
 ) -> Fusion | None:
     """Return how parts travel together that are ready at the end of a cycle; None where each travels by itself."""
     scheduling = training.scheduling
@@ -85,7 +92,7 @@ def lay_out_fusion(
 
     def exchange(like: Exchange, size: int) -> Exchange:
         nodes = _how(arrangement, training, like.what).nodes
-        placement = _always(fabric.place(make(like.what, size), nodes))
+        placement = _always(fabric.place(make(like.what, size), nodes, owner=job))
         return replace(like, size_bytes=size * element_bytes, placement=placement)
 
     def together(parts: tuple[int, ...]) -> Exchange:
