@@ -27,6 +27,7 @@ _ROW = re.compile(
     re.MULTILINE,
 )
 _BEGUN = re.compile(r"^\[\s*(?:\d+|SUM)\](?:\[[A-Z]X-[CS]\])?\s+\d[\d.]*-", re.MULTILINE)
+_MOST = 1e30  # of anything that is measured
 _PREFIXES = ("", "K", "M", "G", "T")
 _UNITS = {f"{prefix}bits": 1000.0**n / BITS_PER_BYTE for n, prefix in enumerate(_PREFIXES)}
 _UNITS |= {f"{prefix}Bytes": float(KIBIBYTE) ** n for n, prefix in enumerate(_PREFIXES)}
@@ -67,8 +68,9 @@ def read_iperf3_json(text: LogText) -> Log:
     path: KeyPath = ("end", "sum_received") if look.get(("end", "sum_received")) is not None else ("end", "sum_sent")
     seconds, size = (look.positive((*path, key)) for key in ("seconds", "bytes"))
     streams = look.get(("end", "streams"))
-    intervals = look.get(("intervals",)) or []
-    rates = [look.get(("sum", "bits_per_second"), one) for one in intervals] if isinstance(intervals, list) else []
+    intervals = look.get(("intervals",))
+    count = len(intervals) if isinstance(intervals, list) else 0
+    rates = [look.number(("intervals", place, "sum", "bits_per_second")) for place in range(count)]
     version, date = (look.get(("start", *key)) for key in (("version",), ("timestamp", "time")))
     return replace(
         _LOG,
@@ -76,7 +78,7 @@ def read_iperf3_json(text: LogText) -> Log:
         tool=version if isinstance(version, str) and len(version) < 40 else "iperf3",
         timings=(Timing(size, seconds),),
         connections=max(len(streams), 1) if isinstance(streams, list) else 1,
-        spread=_spread([rate for rate in rates if isinstance(rate, int | float) and math.isfinite(rate)]),
+        spread=_spread([rate for rate in rates if rate is not None]),
         date=date if isinstance(date, str) and len(date) < 60 else "",
     )
 
@@ -93,7 +95,7 @@ def read_iperf3_text(text: LogText) -> Log:
     rows = {found.start(): found for found in _ROW.finditer(text.text)}
     for begun in _BEGUN.finditer(text.text):
         row = rows.get(begun.start())
-        if row is None or row["unit"] not in _UNITS or _number(row["rate"]) is None:
+        if row is None or row["unit"] not in _UNITS or None in map(_number, row.group("start", "end", "rate")):
             message, hint = (
                 "this row is not one of iperf3",
                 "[ID], interval, size and rate are wanted, as 9.41 Gbits/sec",
@@ -153,16 +155,29 @@ class _Look:
         """Return what is at a path; None where nothing is."""
         found = self._data if data is None else data
         for key in path:
-            found = found.get(key) if isinstance(found, dict) else None
+            if isinstance(key, int):
+                found = found[key] if isinstance(found, list) else None
+            else:
+                found = found.get(key) if isinstance(found, dict) else None
         return found
+
+    def number(self, path: KeyPath) -> float | None:
+        """Return the number of at least 0 at a path; None where nothing is."""
+        found = self.get(path)
+        if found is None:
+            return None
+        if _is_number(found) and found >= 0:
+            return float(found)
+        message = f"{'.'.join(map(str, path))} is {str(found)[:40]}"
+        raise self.error(path, message, "a number of at least 0 is wanted")
 
     def positive(self, path: KeyPath) -> float:
         """Return the number above 0 at a path."""
         found = self.get(path)
-        if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < 1e30:
-            said = "is missing" if found is None else f"is {str(found)[:40]}"
-            raise self.error(path, f"{'.'.join(map(str, path))} {said}", "a number above 0 is wanted")
-        return float(found)
+        if _is_number(found) and found > 0:
+            return float(found)
+        said = "is missing" if found is None else f"is {str(found)[:40]}"
+        raise self.error(path, f"{'.'.join(map(str, path))} {said}", "a number above 0 is wanted")
 
     def error(self, path: KeyPath, message: str, hint: str) -> InputError:
         """Return the error of what is at a path."""
@@ -174,8 +189,13 @@ class _Look:
         return InputError(self._text.problem_with_place(Problem(message, hint, (), "", line, column)))
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST
+
+
 def _number(text: str) -> float | None:
-    return float(text) if re.fullmatch(r"\d+(?:\.\d+)?", text) else None
+    value = float(text) if re.fullmatch(r"\d+(?:\.\d+)?", text) else math.inf
+    return value if value < _MOST else None
 
 
 def _rate(row: re.Match[str]) -> float:

@@ -231,6 +231,18 @@ def test_dates_and_tools_are_told(calibrated):
             IPERF3_JSON.replace('"seconds": 10.0', '"seconds": NaN'),
             "LOG:34:15: end.sum_received.seconds is nan, a number above 0 is wanted",
         ),
+        (
+            IPERF3_JSON.replace("9500000000.0", "1e308"),
+            "LOG:20:24: intervals.1.sum.bits_per_second is 1e+308, a number of at least 0 is wanted",
+        ),
+        (
+            IPERF3.replace("9.500000 Gbits", f"{10**200}.5 Gbits"),
+            "LOG:5:1: this row is not one of iperf3, [ID], interval, size and rate are wanted, as 9.41 Gbits/sec",
+        ),
+        (
+            IPERF3.replace("0.00-10.00", f"0.00-{10**400}"),
+            "LOG:8:1: this row is not one of iperf3, [ID], interval, size and rate are wanted, as 9.41 Gbits/sec",
+        ),
     ],
 )
 def test_refused_with_the_place(calibrated, text, said):
