@@ -151,9 +151,9 @@ class _Look:
         self._text = text
         self._data = data
 
-    def get(self, path: KeyPath, data: Any = None) -> Any:
+    def get(self, path: KeyPath) -> Any:
         """Return what is at a path; None where nothing is."""
-        found = self._data if data is None else data
+        found = self._data
         for key in path:
             if isinstance(key, int):
                 found = found[key] if isinstance(found, list) else None
@@ -166,18 +166,20 @@ class _Look:
         found = self.get(path)
         if found is None:
             return None
-        if _is_number(found) and found >= 0:
-            return float(found)
-        message = f"{'.'.join(map(str, path))} is {str(found)[:40]}"
-        raise self.error(path, message, "a number of at least 0 is wanted")
+        if not (_is_number(found) and found >= 0):
+            raise self._wrong(path, found, "a number of at least 0 is wanted")
+        return float(found)
 
     def positive(self, path: KeyPath) -> float:
         """Return the number above 0 at a path."""
         found = self.get(path)
-        if _is_number(found) and found > 0:
-            return float(found)
+        if not (_is_number(found) and found > 0):
+            raise self._wrong(path, found, "a number above 0 is wanted")
+        return float(found)
+
+    def _wrong(self, path: KeyPath, found: object, hint: str) -> InputError:
         said = "is missing" if found is None else f"is {str(found)[:40]}"
-        raise self.error(path, f"{'.'.join(map(str, path))} {said}", "a number above 0 is wanted")
+        return self.error(path, f"{'.'.join(map(str, path))} {said}", hint)
 
     def error(self, path: KeyPath, message: str, hint: str) -> InputError:
         """Return the error of what is at a path."""

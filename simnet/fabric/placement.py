@@ -15,16 +15,13 @@ from numpy.typing import NDArray
 from simnet.fabric.behaviour import describe_behaviour, describe_connections, idle_of_each
 from simnet.fabric.kernels.incidence import UNLIMITED
 from simnet.fabric.kernels.losses import RELIABLE
-from simnet.fabric.kernels.records import DEPENDENCY, EDGE, GATE, HOP, OPERATION
+from simnet.fabric.kernels.records import DEPENDENCY, EDGE, GATE, HOP, LOCAL, OPERATION, REMOTE
 from simnet.fabric.kernels.tables import Table
 from simnet.fabric.network import Condition, Network
 from simnet.protocols import lead_time_s, wire_bytes
 from simnet.traffic.schedule import Kind, Schedule, Turns, Until
 
-__all__ = ["LOCAL", "REMOTE", "Placement", "place"]
-
-LOCAL, REMOTE = 0, 1
-"""Rows of the costs per message: within a host, and through the protocol."""
+__all__ = ["Placement", "place"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +185,6 @@ def place(
     forward = np.array([route.forward_s_per_byte if route else 0.0 for route in routes])
     table["latency"][flows] = latency[route_of[flows]]
     table["forward_per_byte"][flows] = forward[route_of[flows]]
-    table["is_inside"] = ~remote
     table["turn"] = _turns(table, schedule, ways, route_of, network, owner)
     table["connection"] = -1
     pairs = zip(ways.T.tolist(), routes, strict=True)

@@ -106,9 +106,6 @@ def recurrence_of(placement: Placement, capacity: NDArray[np.float64], costs: Ta
         return None
     if (operations["reliability"] != RELIABLE).any():
         return None
-    turns = operations["turn"][operations["turn"] >= 0]
-    if len(np.unique(turns)) < len(turns):
-        return None
     fastest = _fastest(placement, capacity)
     if not (fastest > 0.0).all():
         return None
@@ -215,14 +212,15 @@ def _times(slots: int, count: int, spans: int) -> Times:
 
 
 def _is_shared(operations: Table, costs: Table) -> bool:
-    """Tell whether two operations wait for the same sender or receiver, whose order depends on who comes first."""
+    """Tell whether two operations wait for one sender, receiver or turn, whose order depends on who comes first."""
     cost = costs[operations["cost"]]
     sends = (cost["send"] > 0) | (cost["send_per_byte"] * cost["pipeline_bytes"] > 0) | (operations["more_send"] > 0)
     receives = (cost["receive"] > 0) | (cost["receive_per_byte"] * cost["pipeline_bytes"] > 0)
     receives |= operations["more_receive"] > 0
     receives |= (cost["reduce_per_byte"] > 0) & (operations["reduce_firings"] > 0)
-    for server, works in (("server", sends), ("receive_server", receives)):
-        used = operations[server][works]
+    takes_turns = operations["turn"] >= 0
+    for shared, waits in (("server", sends), ("receive_server", receives), ("turn", takes_turns)):
+        used = operations[shared][waits]
         if len(np.unique(used)) < len(used):
             return True
     return False

@@ -13,9 +13,10 @@ from simnet.fabric.connections import Beginning
 from simnet.fabric.dcqcn import unused_shares
 from simnet.fabric.kernels.draws import DRAWS
 from simnet.fabric.kernels.rates import MOST_SHARING
+from simnet.fabric.kernels.records import LOCAL, REMOTE
 from simnet.fabric.kernels.tables import LAYOUT, Table, Tables, make_tables
 from simnet.fabric.network import INSIDE_KINDS, Network
-from simnet.fabric.placement import LOCAL, REMOTE, Placement
+from simnet.fabric.placement import Placement
 
 _GROWING = (
     *("operations", "dependencies", "hops", "resources", "gates", "plays", "servers", "devices", "costs"),

@@ -22,6 +22,16 @@ def sends(*messages: tuple[int, int, float], ranks: int = 0, repeat: int = 1, na
     return build.schedule()
 
 
+def fail(fabric: FluidFabric, link: str, at_s: float) -> None:
+    """Take all of its capacity from a link at a time."""
+
+    def fault():
+        yield fabric.env.timeout(at_s)
+        fabric.conditions.set_capacity(fabric.network.resource_names.index(link), 0.0)
+
+    fabric.env.process(fault())
+
+
 def begin(fabric: FluidFabric, schedule: Schedule, hosts: Sequence[int] = (), **options) -> Play:
     """Play a schedule on some hosts of a star, the first ones if none are named."""
     nodes = fabric.network.compiled.rank_nodes

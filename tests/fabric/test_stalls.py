@@ -12,7 +12,7 @@ from simnet.protocols import resolve
 from simnet.topology import star
 from simnet.traffic import ring_all_reduce
 
-from .building import begin, builder, sends
+from .building import begin, builder, fail, sends
 
 
 def test_a_link_without_capacity(make_fabric):
@@ -20,11 +20,7 @@ def test_a_link_without_capacity(make_fabric):
     fabric = make_fabric(2)
     begin(fabric, sends((0, 1, 10.0), name="the transfer"))
 
-    def fault():
-        yield fabric.env.timeout(4.0)
-        fabric.conditions.set_capacity(fabric.network.resource_names.index("switch->host1"), 0.0)
-
-    fabric.env.process(fault())
+    fail(fabric, "switch->host1", at_s=4.0)
     with pytest.raises(StalledError) as stalled:
         fabric.env.run()
     assert str(stalled.value) == (

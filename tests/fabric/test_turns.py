@@ -16,7 +16,7 @@ from simnet.topology import HostSpec, star
 from simnet.topology.building import Cable, TopologyBuilder
 from simnet.traffic import Turns, Until, parameter_server_push_pull
 
-from .building import begin, builder, sends
+from .building import begin, builder, fail, sends
 
 
 def in_order(*messages: tuple[int, int, float], ranks: int = 0):
@@ -169,11 +169,7 @@ def test_of_a_stall_it_is_said_who_waits_for_its_turn(make_fabric):
     for name in ("first", "second"):
         begin(fabric, replace(in_order((0, 1, 4.0)), name=name))
 
-    def fault():
-        yield fabric.env.timeout(1.0)
-        fabric.conditions.set_capacity(fabric.network.resource_names.index("switch->host1"), 0.0)
-
-    fabric.env.process(fault())
+    fail(fabric, "switch->host1", at_s=1.0)
     with pytest.raises(StalledError) as stalled:
         fabric.env.run()
     send = "    the send of rank 0 to rank 1 (firing 1 of 1)"

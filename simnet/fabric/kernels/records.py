@@ -19,10 +19,12 @@ __all__ = [
     "ENTRY",
     "GATE",
     "HOP",
+    "LOCAL",
     "LOG",
     "OPERATION",
     "PACKET",
     "PLAY",
+    "REMOTE",
     "RESOURCE",
     "SENDER",
     "SERVER",
@@ -72,7 +74,6 @@ OPERATION = record(
     stall=FLOAT,  # selective repeat: for each lost packet, in packet times
     connection=INT,  # row of the connection, -1: none
     opens=BOOL,  # its first firing is sent from a window that begins anew
-    is_inside=BOOL,  # it does not leave the host
     turn=INT,  # row of the turns of messages that go one after the other, -1: it waits for no other
     next_turn=INT,  # who has its turn after it, -1 at the end
     random=INT,  # state of its random numbers
@@ -201,6 +202,9 @@ SERVER = record(  # first in, first out: message overheads, and streams of calcu
 )
 
 DEVICE = record(active=INT, busy=FLOAT, busy_since=FLOAT)  # transfers under way, and time with at least one up to then
+
+LOCAL, REMOTE = 0, 1
+"""Rows of the costs per message: within a host, and through the protocol."""
 
 COST = record(
     send=FLOAT,  # per message

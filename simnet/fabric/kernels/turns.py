@@ -8,6 +8,7 @@ host the copies and kernels of one exchange go before those of the next, as in a
 from __future__ import annotations
 
 from simnet.fabric.kernels.compiled import inlined
+from simnet.fabric.kernels.records import LOCAL
 from simnet.fabric.kernels.tables import Tables
 
 __all__ = ["leave_turns", "pass_turn", "take_turn"]
@@ -22,11 +23,13 @@ def take_turn(tables: Tables, row: int) -> bool:
         turn.is_taken = True
         turn.holder = row
         return True
-    before = turn.last if turn.waiting > 0 else -1
-    if operation.is_inside and turn.waiting > 0:
-        before = _last_not_younger(tables, row)
+    before, after = -1, -1
+    if turn.waiting > 0:
+        before, after = turn.last, turn.first
+        if operation.cost == LOCAL:
+            before = _last_not_younger(tables, row)
     if before < 0:
-        operation.next_turn = turn.first if turn.waiting > 0 else -1
+        operation.next_turn = after
         turn.first = row
     else:
         operation.next_turn = tables.operations[before].next_turn

@@ -149,6 +149,7 @@ class Connections:
         # Where nothing is acknowledged, nothing would open a window again.
         is_acknowledged = transport.reliability != "best_effort"
         window = transport.window_bytes / self.payload_bytes if is_acknowledged else math.inf
+        notifies = transport.congestion_control in ("dcqcn", "dcqcn_vendor")
         values = {
             "port": self.tables.steps["port"][path],
             "path": path,
@@ -177,8 +178,8 @@ class Connections:
             "probes": transport.tail_loss_probe,
             "reorder": int(transport.reorder_packets) if transport.reliability == "selective_repeat" else 0,
             "restarts": transport.slow_start_after_idle,
-            "notifies": transport.congestion_control in ("dcqcn", "dcqcn_vendor"),
-            "notifies_loss": transport.congestion_control in ("dcqcn", "dcqcn_vendor") and transport.loss_notification,
+            "notifies": notifies,
+            "notifies_loss": notifies and transport.loss_notification,
             "notify_interval": _ps(transport.notification_interval_s),
             "notify_delay": _ps(transport.notification_delay_s),
             "notified_at": -_FAR,

@@ -11,13 +11,13 @@ from simnet.errors import StalledError
 from simnet.fabric.connections import Beginning
 from simnet.fabric.event_player import EventPlayer
 from simnet.fabric.kernels import events
+from simnet.fabric.kernels.records import REMOTE
 from simnet.fabric.messages import TakeMessages
 from simnet.fabric.network import Condition, Network
 from simnet.fabric.packet.giving_up import GaveUpError
 from simnet.fabric.packet.kernels.records import NOWHERE
 from simnet.fabric.packet.ports import PICOSECOND
 from simnet.fabric.packet.wire import Wire
-from simnet.fabric.placement import REMOTE
 from simnet.fabric.play import Play
 from simnet.fabric.settings import EngineSettings
 
