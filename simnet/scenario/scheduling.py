@@ -70,6 +70,11 @@ class SchedulingSpec(Section):
         description="From the announcement of the last worker until all know of it, for each exchange; with a cycle, "
         "from its end.",
     )
+    credit: Annotated[float, Quantity("size", positive=True)] | None = Field(
+        None,
+        description="As long as less has set out and is not over, the next that all have announced is negotiated, or "
+        "waits for the end of a cycle (ByteScheduler); no limit where not given.",
+    )
     streams: Annotated[int, Whole(1, 1_000_000)] | None = Field(
         None,
         description="Exchanges that may be under way at once; with parameter_server and gossip, those that a worker "
@@ -87,6 +92,7 @@ def build_scheduling(spec: SchedulingSpec) -> Scheduling:
         buffer_bytes=cycle.buffer if cycle is not None else math.inf,
         piece_bytes=math.inf if spec.partition is None else spec.partition,
         negotiation_s=spec.negotiation,
+        credit_bytes=math.inf if spec.credit is None else spec.credit,
         streams=spec.streams,
     )
 
@@ -112,6 +118,7 @@ def scheduling_problems(
             "order": scheduling.order != "first_ready",
             "fusion": fusion != "size",
             "negotiation": scheduling.negotiation > 0.0,
+            "credit": scheduling.credit is not None,
             "streams": scheduling.streams is not None,
         }
         for key in (key for key, is_given in given.items() if is_given):
@@ -122,8 +129,9 @@ def scheduling_problems(
         hint = "it is for an all-reduce: here each worker pushes what it has by itself"
         if fusion != "size":
             yield Problem(f"fusion {fusion} stands beside architecture {architecture}", hint, (*place, "fusion"))
-        if scheduling.negotiation > 0.0:
-            yield Problem(f"negotiation stands beside architecture {architecture}", hint, (*place, "negotiation"))
+        for key in ("negotiation", "credit"):
+            if getattr(scheduling, key):
+                yield Problem(f"{key} stands beside architecture {architecture}", hint, (*place, key))
     if fusion == "merged" and (is_split or zero_stage):
         beside = f"zero_stage {zero_stage}" if zero_stage else "a model that is split"
         hint = "size is possible: it is for gradients that are all-reduced as one backward pass makes them"
@@ -146,6 +154,9 @@ def scheduling_problems(
 
 def idle_scheduling(scheduling: SchedulingSpec, *, architecture: str, forward_overlap: bool) -> Iterator[str]:
     """Yield what is given and has no effect, or another than one may think, in words."""
+    waits_for_others = scheduling.fusion.cycle is not None or scheduling.negotiation > 0.0
+    if scheduling.credit is not None and not waits_for_others and scheduling.streams in (None, 1):
+        yield "scheduling: credit has no effect without a cycle, negotiation or more streams: one exchange is under way"
     if scheduling.order != "priority" or forward_overlap:
         return
     if architecture in EACH_BY_ITSELF and scheduling.streams is None:

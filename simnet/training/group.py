@@ -121,6 +121,7 @@ class Grouping:
             own_queues,
             traced=self.run.records_plays,
             negotiation_s=training.scheduling.negotiation_s,
+            credit_bytes=training.scheduling.credit_bytes,
             fusion=lay_out_fusion(self.fabric, plan, arrangement, training, job, exchanges),
         )
         return Group(members, arrangement.nodes, buckets, plan, exchanges, communicator)

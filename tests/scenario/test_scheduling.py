@@ -23,6 +23,11 @@ SHORT: dict[str, object] = {"run.iterations": 2}
         ("{scheduling: {fusion: {cycle: {time: »0 s}}}}", "time is '0 s', a duration above 0 is wanted"),
         ("{scheduling: {streams: »0}}", "streams is 0, a whole number of at least 1 is wanted"),
         ("{scheduling: {negotiation: »-1 ms}}", "negotiation: '-1 ms' is negative"),
+        ("{scheduling: {credit: »0 MB}}", "credit is '0 MB', a size above 0 is wanted"),
+        (
+            "{workers: 8, architecture: parameter_server, scheduling: {credit: »1 MB}}",
+            "credit stands beside architecture parameter_server, it is for an all-reduce",
+        ),
         (
             "{workers: 8, architecture: parameter_server, scheduling: {fusion: »cycle}}",
             "fusion cycle stands beside architecture parameter_server, it is for an all-reduce",
@@ -65,13 +70,23 @@ def test_priority_that_changes_nothing_is_noted():
     assert any("order priority has no effect" in warning for warning in scenario.warnings)
 
 
+@pytest.mark.parametrize(
+    ("scheduling", "is_idle"),
+    [({}, True), ({"streams": 2}, False), ({"negotiation": "1 us"}, False), ({"fusion": "cycle"}, False)],
+)
+def test_credit_that_changes_nothing_is_noted(scheduling, is_idle):
+    """What is announced enters a queue at once, of which one is under way."""
+    scenario = load_scenario("resnet50_16gpu", {"training.scheduling": {"credit": "64 MB", **scheduling}})
+    assert any("credit has no effect" in warning for warning in scenario.warnings) == is_idle
+
+
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize(
     "scheduling",
     [
         {"order": "priority", "partition": "1 MiB"},
         {"fusion": "merged"},
-        {"fusion": "cycle", "negotiation": "50 us"},
+        {"fusion": "cycle", "negotiation": "50 us", "credit": "8 MiB"},
         {"streams": 3},
     ],
     ids=["priority", "merged", "cycle", "streams"],

@@ -60,13 +60,15 @@ def test_no_run_is_faster(name, workers, sigma, overlap, warmup, seed):
         streams=st.sampled_from([None, 1, 3]),
     ),
     st.sampled_from([{}, {"fusion": "merged"}, {"fusion": "cycle", "cycle_s": 1e-3, "buffer_bytes": 2e6}]),
-    st.sampled_from([0.0, 1e-3]),
+    st.fixed_dictionaries(
+        {"negotiation_s": st.sampled_from([0.0, 1e-3]), "credit_bytes": st.sampled_from([math.inf, 1e6])}
+    ),
 )
 @settings(max_examples=80, deadline=None)
-def test_no_run_is_faster_whatever_goes_first(name, workers, forward_overlap, sigma, scheduling, fusion, negotiation_s):
+def test_no_run_is_faster_whatever_goes_first(name, workers, forward_overlap, sigma, scheduling, fusion, before):
     """Nor whatever travels together."""
     if name != "parameter_server":
-        scheduling = replace(scheduling, negotiation_s=negotiation_s, **fusion)
+        scheduling = replace(scheduling, **before, **fusion)
     training = TrainingSettings(
         workers,
         Architecture(name),

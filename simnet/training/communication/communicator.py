@@ -129,6 +129,9 @@ class Communicator:
         Leave a `PlayRow` of each.
     negotiation_s : float
         From the announcement of the last member until all know of it; with fusion, of all that travels together [s].
+    credit_bytes : float
+        As long as less has set out and is not over, another part that all have announced sets out: is negotiated, or
+        waits for the end of a cycle [bytes].
     fusion : Fusion or None
         None: each part travels by itself.
     """
@@ -147,16 +150,19 @@ class Communicator:
     recorded: bool = True
     traced: bool = False
     negotiation_s: float = 0.0
+    credit_bytes: float = math.inf
     fusion: Fusion | None = None
     _parts: dict[tuple[int, int], _Part] = field(default_factory=dict)
     _agreed: list[_Part] = field(default_factory=list)  # what all have ready, until the cycle is over
     _playing: dict[Play, Sequence[_Part]] = field(default_factory=dict)
     _stopped: list[Sequence[_Part]] = field(default_factory=list)
+    _credit: Streams = field(init=False)
     _queues: list[Streams] = field(init=False)
     _under_way: UnderWay = field(init=False)
 
     def __post_init__(self) -> None:
         self._under_way = UnderWay(self.env)
+        self._credit = Streams(self.credit_bytes)
         queues = len(self.members) if self.own_queues else 1
         self._queues = [Streams(self.streams) for _ in range(queues)]
 
@@ -170,10 +176,9 @@ class Communicator:
             self._queues[member].enter(self.exchanges[part].priority, lambda: self._take_turn(one, member))
         elif self.joins_late:
             self._join(one, member)
-        elif one.missing == 0 and self.fusion is None:
-            self._negotiate([one])
         elif one.missing == 0:
-            self._await_cycle(one)
+            exchange = self.exchanges[part]
+            self._credit.enter(exchange.priority, lambda: self._set_out(one), exchange.size_bytes)
 
     def finish(self, iteration: int, part: int, member: int) -> Generator[simpy.Event, Play, float]:
         """Wait until an exchange is complete on a member; each member waits once.
@@ -224,6 +229,12 @@ class Communicator:
                 iteration, part, self.env.event(), missing=count, waiting=count * self.waiting
             )
         return found
+
+    def _set_out(self, one: _Part) -> None:
+        if self.fusion is None:
+            self._negotiate([one])
+        else:
+            self._await_cycle(one)
 
     def _await_cycle(self, one: _Part) -> None:
         """Have a part go with all that is ready when the cycle is over."""
@@ -331,6 +342,9 @@ class Communicator:
                 self.recorder.add(self._row(parts, exchange, play, placement))
             if not self.own_queues:
                 self._queues[0].leave()
+            if not self.joins_late:
+                for one in parts:
+                    self._credit.leave(self.exchanges[one.number].size_bytes)
 
         return end
 
@@ -386,7 +400,7 @@ class Communicator:
         self.hold()
         for forgotten in (self._parts, self._agreed, self._stopped):
             forgotten.clear()
-        for queue in self._queues:
+        for queue in (*self._queues, self._credit):
             queue.forget()
 
     def _elsewhere(self, exchange: Exchange, moved: Mapping[int, int]) -> Exchange:

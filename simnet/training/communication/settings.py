@@ -73,6 +73,9 @@ class Scheduling:
         Buckets are cut into pieces of at most so much [bytes].
     negotiation_s : float
         From the announcement of the last worker until all know of it [s].
+    credit_bytes : float
+        Announced by all, but not over yet, is less than so much when another part sets out: what has not is passed by
+        what is needed sooner [bytes].
     streams : float or None
         Exchanges that may be under way at once; with parameter servers, those that a worker may be pushing. None: as
         many as the architecture usually has.
@@ -84,6 +87,7 @@ class Scheduling:
     buffer_bytes: float = math.inf
     piece_bytes: float = math.inf
     negotiation_s: float = 0.0
+    credit_bytes: float = math.inf
     streams: float | None = None
 
     def streams_of(self, usual: float, *, joins_late: bool) -> float:

@@ -14,29 +14,30 @@ __all__ = ["Streams"]
 class Streams:
     """Lets things begin when there is room, the smallest priority first, and among equals the first that came.
 
-    What has begun is never interrupted.
+    What has begun is never interrupted. There is room as long as less than the limit is under way, so that what is
+    larger than what is left begins too.
 
     Parameters
     ----------
     limit : float
-        How many may be under way at once.
+        How much may be under way at once, in the unit of sizes.
     """
 
     limit: float = math.inf
     _is_held: bool = False
-    _under_way: int = 0
+    _under_way: float = 0
     _came: int = 0
-    _queue: list[tuple[int, int, Callable[[], None]]] = field(default_factory=list)
+    _queue: list[tuple[int, int, float, Callable[[], None]]] = field(default_factory=list)
 
-    def enter(self, priority: int, begin: Callable[[], None]) -> None:
+    def enter(self, priority: int, begin: Callable[[], None], size: float = 1) -> None:
         """Have something begin, now or when it is its turn."""
         self._came += 1
-        heappush(self._queue, (priority, self._came, begin))
+        heappush(self._queue, (priority, self._came, size, begin))
         self._go_on()
 
-    def leave(self) -> None:
-        """Say that something is over that has begun."""
-        self._under_way -= 1
+    def leave(self, size: float = 1) -> None:
+        """Say that something of a size is over that has begun."""
+        self._under_way -= size
         self._go_on()
 
     def hold(self) -> None:
@@ -55,6 +56,6 @@ class Streams:
 
     def _go_on(self) -> None:
         while not self._is_held and self._under_way < self.limit and self._queue:
-            self._under_way += 1
-            *_, begin = heappop(self._queue)
+            *_, size, begin = heappop(self._queue)
+            self._under_way += size
             begin()

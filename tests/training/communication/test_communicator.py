@@ -146,12 +146,32 @@ def test_negotiation_goes_on_beside_exchanges(make_communicator):
     assert order(recorder) == [(0, 0, 0.25), (0, 1, 1.25)]
 
 
+@pytest.mark.parametrize(("credit_bytes", "starts"), [(1.0, [0.25, 1.5, 2.75]), (2.0, [0.25, 1.25, 2.25])])
+def test_what_sets_out_is_negotiated_when_less_than_the_credit_is_on_its_way(make_communicator, credit_bytes, starts):
+    """Three of 1 byte, all ready at 0 s: with a credit of one each is negotiated when the one before is over, so that
+    k begins at 0.25 + 1.25 k; with two, beside it."""
+    env, recorder, communicator = make_communicator([0] * 3, negotiation_s=0.25, credit_bytes=credit_bytes)
+    for _ in range(2):
+        announce_at(env, communicator, *((0.0, 0, bucket) for bucket in range(3)))
+    env.run()
+    assert [start for *_, start in order(recorder)] == starts
+
+
+def test_what_waits_for_credit_is_passed_by_what_is_needed_sooner(make_communicator):
+    """The first is on its way when the others are ready, the more urgent last."""
+    env, recorder, communicator = make_communicator([2, 1, 0], credit_bytes=1.0, streams=3)
+    for _ in range(2):
+        announce_at(env, communicator, (0.0, 0, 0), (0.25, 0, 1), (0.5, 0, 2))
+    env.run()
+    assert order(recorder) == [(0, 0, 0.0), (0, 2, 1.0), (0, 1, 2.0)]
+
+
 @pytest.fixture
 def make_cycle(make_communicator):
     """A communicator with a cycle of 1 s, whose buckets of 1 byte travel together up to some size."""
 
-    def make(priorities, buffer_bytes):
-        env, recorder, communicator = make_communicator(priorities)
+    def make(priorities, buffer_bytes, **options):
+        env, recorder, communicator = make_communicator(priorities, **options)
 
         def together(parts):
             one = communicator.exchanges[parts[0]]
@@ -175,6 +195,16 @@ def test_what_is_ready_when_a_cycle_ends_travels_together(make_cycle):
         announce_at(env, communicator, (0.1, 0, 0), (0.4, 0, 1), (1.2, 0, 2), (2.0, 0, 3))
     env.run()
     assert fused(recorder) == [(0, 2.0, 1.0), (2, 2.0, 2.0)]
+
+
+@pytest.mark.parametrize(("credit_bytes", "sizes"), [(1.0, [1.0] * 4), (2.0, [2.0] * 2), (3.0, [3.0, 1.0])])
+def test_a_cycle_takes_what_has_credit(make_cycle, credit_bytes, sizes):
+    """Four ready at 0.5 s: as many as have credit travel together from 1 s on, for 1 s; the next from 2 s on."""
+    env, recorder, communicator = make_cycle([0] * 4, 100.0, credit_bytes=credit_bytes)
+    for _ in range(2):
+        announce_at(env, communicator, *((0.5, 0, bucket) for bucket in range(4)))
+    env.run()
+    assert [row[1:] for row in fused(recorder)] == [(size, 1.0 + k) for k, size in enumerate(sizes)]
 
 
 def test_nothing_happens_in_cycles_with_nothing_ready(make_cycle):

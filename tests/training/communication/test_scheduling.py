@@ -161,6 +161,7 @@ _SCHEDULINGS = st.builds(
     order=st.sampled_from(["first_ready", "priority"]),
     piece_bytes=st.sampled_from([math.inf, 3000.0, 64.0]),
     negotiation_s=st.sampled_from([0.0, 1e-4]),
+    credit_bytes=st.sampled_from([math.inf, 5000.0, 1.0]),
     streams=st.sampled_from([None, 1, 2, 5]),
 )
 _FUSIONS = st.sampled_from(

@@ -39,6 +39,16 @@ def test_without_a_limit_everything_begins_at_once(limit):
     assert len(begun) == min(limit, 5)
 
 
+def test_what_is_larger_than_what_is_left_begins_as_long_as_anything_is():
+    """Of 5, two of 4 begin, at 0 and at 4 under way; at 8 none does, and at 4 again the third."""
+    streams, begun = Streams(5), []
+    for number in range(4):
+        streams.enter(0, lambda number=number: begun.append(number), 4)
+    assert begun == [0, 1]
+    streams.leave(4)
+    assert begun == [0, 1, 2]
+
+
 def test_what_begins_may_let_others_come():
     """Something that is over at once makes room within the call that began it."""
     streams, begun = Streams(1), []

@@ -338,7 +338,8 @@ def schedulings_of(draw: st.DrawFn, architecture: Architecture, sync: Sync) -> S
         return scheduling
     negotiation_s, cycles = draw(st.sampled_from([0.0, 2e-3])), draw(st.booleans())
     fusion: Any = {"fusion": "cycle", "cycle_s": 5e-3, "buffer_bytes": 3e5} if cycles else {}
-    return replace(scheduling, negotiation_s=negotiation_s, **fusion)
+    credit_bytes = draw(st.sampled_from([math.inf, 2e5]))
+    return replace(scheduling, negotiation_s=negotiation_s, credit_bytes=credit_bytes, **fusion)
 
 
 @given(st.data())
