@@ -72,7 +72,7 @@ def test_every_description_that_ships_has_rows_and_leaves_out_with_a_reason(ship
         assert all(why for _, why in left_out)
 
 
-@pytest.mark.parametrize("name", ["deepbench", "gloo", "nccl_tests", "point_to_point"])
+@pytest.mark.parametrize("name", ["deepbench", "gloo", "nccl_pcie", "nccl_tests", "point_to_point"])
 def test_calibration_rows_are_met(name):
     """Median error at most 10 %, 90th percentile at most 25 %, in each data set."""
     error = validate(data_sets=[name], uses=["calibration"]).table.error.abs()
