@@ -71,16 +71,15 @@ class Look:
         return float(self.summary["exposed_communication_time_s"]) > _SHOWS * float(self.summary["iteration_time_s"])
 
     @property
-    def varies(self) -> bool:
-        """Whether chance, or something that happens, makes iterations differ."""
+    def is_disturbed(self) -> bool:
+        """Whether chance, or something that happens, makes iterations and workers differ."""
         training, scenario = self.job.settings.training, self.scenario
         dataset = self.job.settings.dataset
         others = scenario.background is not None or len(scenario.jobs) > 1
         happens = scenario.faults or others or training.checkpoint or (dataset is not None and dataset.reshuffle)
         loses = bool((scenario.topology.compiled.link_loss_probability > 0.0).any())
         slow = training.jitter is not None or training.stragglers
-        differs = isinstance(self.job.settings.workload, RecordedTrace) or training.sync.name != "bsp"
-        return bool(happens or loses or slow or differs)
+        return bool(happens or loses or slow or isinstance(self.job.settings.workload, RecordedTrace))
 
 
 Rule = Callable[[Look], Iterator[str]]
@@ -183,7 +182,7 @@ def no_computing(look: Look) -> Iterator[str]:
 
 def not_steady(look: Look) -> Iterator[str]:
     """Measured iterations that still change, though nothing happens in them."""
-    if look.varies:
+    if look.is_disturbed or look.job.settings.training.sync.name != "bsp":
         return
     numbers, times_s = look.iterations["iteration"], look.iterations["iteration_time_s"]
     first_s, last_s = (float(times_s[numbers == number].mean()) for number in (numbers.min(), numbers.max()))
@@ -191,6 +190,17 @@ def not_steady(look: Look) -> Iterator[str]:
         yield (
             f"iterations are not steady: the first that is measured takes {format_duration(first_s)}, the last "
             f"{format_duration(last_s)}: more warm-up is wanted (run.warmup)"
+        )
+
+
+def all_alike(look: Look) -> Iterator[str]:
+    """Workers that could go their own ways, and have no reason to."""
+    training = look.job.settings.training
+    alike = len(set(training.speed_factors)) <= 1 and not look.is_disturbed
+    if look.shows and training.sync.waits_alone and training.workers > 1 and alike:
+        yield (
+            f"workers are all alike, so that they stay in step under {training.sync.label} and need the network at the "
+            "same time: those whose times vary, as real ones do, spread out (training.jitter)"
         )
 
 
@@ -246,6 +256,7 @@ RULES: tuple[Rule, ...] = (
     limited_by_core,
     no_computing,
     not_steady,
+    all_alike,
     few_iterations,
     timeouts,
     overflows,

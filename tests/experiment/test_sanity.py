@@ -75,6 +75,35 @@ def test_next_to_no_computing(tmp_path):
     assert not said(warnings(scenario(layers(tmp_path), star(4), {"workers": 4})), "times as long as computing")
 
 
+@pytest.mark.parametrize(
+    ("differ", "is_said"),
+    [
+        ({}, True),
+        ({"speed_factors": {"0": 0.9}}, False),
+        ({"jitter": {"sigma": 0.01}}, False),
+        ({"sync": "bsp"}, False),
+    ],
+)
+def test_workers_that_nothing_sets_apart(tmp_path, differ, is_said):
+    training = {"workers": 4, "architecture": "parameter_server", "sync": "asp", **differ}
+    found = warnings(scenario(layers(tmp_path, LARGE), star(5), training))
+    assert said(found, "stay in step under asp") == is_said
+
+
+def test_those_who_stay_in_step_are_as_fast_as_bsp_and_spread_out_with_little_jitter(tmp_path):
+    """Four push 19.2 MB each through one server's link of 1.25 GB/s, 61 ms, and compute for longer than that: in step
+    links are idle meanwhile; spread out, what one pushes hides behind what the others compute."""
+    file = layers(tmp_path, [{"parameters": 2_400_000, "forward_s": 0.02, "backward_s": 0.04}] * 2)
+
+    def time_s(**training):
+        data = scenario(file, star(5), {"workers": 4, "architecture": "parameter_server", **training})
+        return simnet.run(data, {"run.iterations": 30, "run.warmup": 10}).summary["iteration_time_s"].item()
+
+    in_step_s, apart_s = time_s(sync="asp"), time_s(sync="asp", jitter={"sigma": 0.01})
+    assert in_step_s == pytest.approx(time_s(sync="bsp"), rel=0.02)
+    assert apart_s < 0.9 * in_step_s
+
+
 def test_iterations_that_are_not_steady(tmp_path):
     """Batches that were read ahead are there at once, later ones have to be waited for."""
     data = scenario(layers(tmp_path), star(5), {"workers": 4}, dataset={"bytes_per_sample": "5 MB", "storage": "host4"})
@@ -99,7 +128,7 @@ def test_timeouts_that_decide(tmp_path):
 
 def test_each_rule_is_in_the_table():
     rules = {rule.__name__ for rule in sanity.RULES}
-    assert len(rules) == len(sanity.RULES) == 10
+    assert len(rules) == len(sanity.RULES) == 11
 
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in shipped_folder("scenarios").glob("*.yaml")))
