@@ -88,6 +88,7 @@ class PlayRow(NamedTuple):
     parts : of the iteration, that travelled together
     members : workers that are its first ranks
     announced_s, announced_by : when the last member had it ready, and which worker that was
+    set_out_s : when it had credit as well
     joined : what each member took part from: a pair of its number and a time [s], where members join late
     joins_late : whether they do
     first_sent : where each member has a queue of its own: rank ``first_sent + m`` is over when all is sent that m sends
@@ -104,6 +105,7 @@ class PlayRow(NamedTuple):
     members: NDArray[np.int64]
     announced_s: float
     announced_by: int
+    set_out_s: float
     joined: tuple[tuple[int, float], ...]
     joins_late: bool
     first_sent: int

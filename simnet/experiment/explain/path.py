@@ -256,15 +256,19 @@ class _Walk:
         if row.what == "pull":
             # A push allows it: its own, or that of a worker that was too far behind.
             return [stretch], self._allowed(row, began_s) or row.announced_by
-        ready_s = row.announced_s + self._negotiation_s
-        if ready_s >= began_s - self._near_s and self._negotiation_s == 0.0:
-            return [stretch], row.announced_by
-        if ready_s < began_s - self._near_s:
+        found = [stretch]
+        if row.set_out_s + self._negotiation_s < began_s - self._near_s:
             before = self._over_before(row, began_s)
             if before is not None:
-                return [stretch], before
-        waited = Stretch(row.announced_s, began_s, row.announced_by, self._before_it_begins, row.announced_s)
-        return [stretch, waited], row.announced_by
+                return found, before
+        if row.set_out_s < began_s - self._near_s:
+            found.append(Stretch(row.set_out_s, began_s, row.announced_by, self._before_it_begins, row.set_out_s))
+        if row.announced_s < row.set_out_s - self._near_s:
+            before = self._over_before(row, row.set_out_s)
+            if before is not None:
+                return found, before
+            found.append(self._untraced(row.announced_s, row.set_out_s, row.announced_by))
+        return found, row.announced_by
 
     def _allowed(self, row: PlayRow, at_s: float) -> tuple[PlayRow, int] | None:
         """Return the push that was over when a pull began."""

@@ -199,6 +199,7 @@ class OwnCommunicator:
                         workers[:1],
                         announced_s,
                         self.worker,
+                        announced_s,
                         (),
                         False,
                         -1,

@@ -94,6 +94,7 @@ class _Part:
     waiting: int  # members that have not seen it through
     announced_s: float = math.nan
     announced_by: int = -1
+    set_out_s: float = math.nan
     play: Play | None = None
     joined: list[int] = field(default_factory=list)  # members that take part, where they join late
     joined_s: list[float] = field(default_factory=list)
@@ -171,7 +172,8 @@ class Communicator:
         one = self._part(iteration, part)
         one.missing -= 1
         if one.missing == 0:
-            one.announced_s, one.announced_by = self.env.now, int(self.members[member])
+            one.announced_s = one.set_out_s = self.env.now
+            one.announced_by = int(self.members[member])
         if self.own_queues:
             self._queues[member].enter(self.exchanges[part].priority, lambda: self._take_turn(one, member))
         elif self.joins_late:
@@ -231,6 +233,7 @@ class Communicator:
         return found
 
     def _set_out(self, one: _Part) -> None:
+        one.set_out_s = self.env.now
         if self.fusion is None:
             self._negotiate([one])
         else:
@@ -349,7 +352,7 @@ class Communicator:
         return end
 
     def _row(self, parts: Sequence[_Part], exchange: Exchange, play: Play, placement: Placed) -> PlayRow:
-        last = max(parts, key=lambda one: one.announced_s)
+        last = max(parts, key=lambda one: (one.set_out_s, one.announced_s))
         return PlayRow(
             self.job,
             id(self),
@@ -362,6 +365,7 @@ class Communicator:
             self.members,
             last.announced_s,
             last.announced_by,
+            last.set_out_s,
             tuple(zip(last.joined, last.joined_s, strict=True)),
             self.joins_late,
             exchange.first_sent if self.own_queues else -1,

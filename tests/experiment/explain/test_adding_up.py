@@ -64,6 +64,8 @@ SYNCHRONOUS = (
     {"forward_overlap": True},
     {"forward_overlap": True, "scheduling": {"order": "priority", "partition": "4 MB"}},
     {"scheduling": {"fusion": {"cycle": {"time": "2 ms", "buffer": "64 MB"}}, "negotiation": "100 us"}},
+    {"scheduling": {"fusion": {"cycle": {"time": "2 ms"}}, "credit": "8 MB", "streams": 2, "order": "priority"}},
+    {"scheduling": {"negotiation": "1 ms", "credit": "1 B"}},
     {"sync": {"local_sgd": {"period": 2}}},
     {"compression": {"quantize": {"bits": 8}}},
     {"zero_stage": 1},

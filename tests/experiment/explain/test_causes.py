@@ -200,6 +200,25 @@ def test_agreeing_on_what_is_ready_is_a_part_of_its_own(tmp_path):
     assert part(found, "negotiation") == within(300e-6)
 
 
+@pytest.mark.parametrize(
+    ("scheduling", "waits_s"),
+    [
+        ({"negotiation": "300 us"}, 3 * 300e-6),
+        ({"fusion": {"cycle": {"time": "1 ms"}}}, 2 * (1e-3 - X - 2 * P)),
+    ],
+    ids=["negotiation", "cycle"],
+)
+def test_what_waits_for_credit_waits_for_the_exchange_before_it(tmp_path, scheduling, waits_s):
+    """Three layers go one after the other, for X + 2 P = 0.776 ms between two workers. Each is negotiated; or goes when
+    a cycle of 1 ms ends, the first as soon as it is ready, after 90."""
+    training = {"workers": 2, "bucket_size": "1 B", "scheduling": {"credit": "1 B", **scheduling}}
+    found = explained(scenario(layers(tmp_path, [{}] * 3), star(2), training, run={"iterations": 1, "warmup": 0}))
+    assert part(found, "negotiation") == within(waits_s)
+    assert part(found, "serialisation: host link (NIC)") == within(3 * X)
+    assert part(found, "latency") == within(3 * 2 * P)
+    assert found.iteration_time_s == within(3 * C + 3 * (X + 2 * P) + waits_s)
+
+
 def test_input_and_checkpoints_are_those_of_the_summary(tmp_path):
     data = scenario(
         layers(tmp_path),
