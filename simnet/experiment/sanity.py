@@ -24,7 +24,7 @@ from simnet.scenario import Scenario
 from simnet.training.job import Job
 from simnet.training.records import CollectiveRow
 from simnet.units import format_bandwidth, format_duration, format_size
-from simnet.workload import RecordedTrace
+from simnet.workload import GroupedWorkload, RecordedTrace
 
 __all__ = ["RULES", "Look", "sanity_warnings"]
 
@@ -36,6 +36,9 @@ _FULL = 0.95
 _STEADY = 0.05
 _FEW = 20
 _LONG = 10.0
+
+_HELD_UP = 1.5
+"""Exchanges that take less than so many times as long as each would alone gain little where workers spread out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +81,7 @@ class Look:
         others = scenario.background is not None or len(scenario.jobs) > 1
         happens = scenario.faults or others or training.checkpoint or (dataset is not None and dataset.reshuffle)
         loses = bool((scenario.topology.compiled.link_loss_probability > 0.0).any())
-        slow = training.jitter is not None or training.stragglers
+        slow = (training.jitter is not None and training.jitter.parameter > 0.0) or training.stragglers
         return bool(happens or loses or slow or isinstance(self.job.settings.workload, RecordedTrace))
 
 
@@ -194,14 +197,23 @@ def not_steady(look: Look) -> Iterator[str]:
 
 
 def all_alike(look: Look) -> Iterator[str]:
-    """Workers that could go their own ways, and have no reason to."""
+    """Workers that could go their own ways, have no reason to, and hold each other up."""
     training = look.job.settings.training
-    alike = len(set(training.speed_factors)) <= 1 and not look.is_disturbed
-    if look.shows and training.sync.waits_alone and training.workers > 1 and alike:
+    grouped = isinstance(look.job.settings.workload, GroupedWorkload)
+    differ = look.is_disturbed or grouped or len(set(training.speed_factors)) > 1
+    may_spread_out = training.sync.waits_alone and training.sync.bound > 0
+    if look.shows and may_spread_out and not differ and _held_up(look) > _HELD_UP:
         yield (
-            f"workers are all alike, so that they stay in step under {training.sync.label} and need the network at the "
-            "same time: those whose times vary, as real ones do, spread out (training.jitter)"
+            f"workers are all alike, so that they need the network at the same time under {training.sync.label}: "
+            "those whose times vary, as real ones do, spread out (training.jitter)"
         )
+
+
+def _held_up(look: Look) -> float:
+    """Return how many times as long exchanges take as each would alone."""
+    bounds_s = {id(row.placement): look.fabric.bound(row.placement).total_s for row in look.exchanges}
+    alone_s = sum(bounds_s[id(row.placement)] for row in look.exchanges)
+    return sum(row.duration_s for row in look.exchanges) / alone_s if alone_s > 0.0 else 1.0
 
 
 def few_iterations(look: Look) -> Iterator[str]:

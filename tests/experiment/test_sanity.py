@@ -81,13 +81,30 @@ def test_next_to_no_computing(tmp_path):
         ({}, True),
         ({"speed_factors": {"0": 0.9}}, False),
         ({"jitter": {"sigma": 0.01}}, False),
+        ({"jitter": {"sigma": 0}}, True),
         ({"sync": "bsp"}, False),
+        ({"sync": {"ssp": {"staleness": 1}}}, True),
+        ({"sync": {"ssp": {"staleness": 0}}}, False),
+        ({"workers": 1}, False),
+        ({"architecture": "gossip"}, False),
+        ({"architecture": {"parameter_server": {"servers": 4, "placement": "colocated"}}}, False),
     ],
 )
 def test_workers_that_nothing_sets_apart(tmp_path, differ, is_said):
+    """It does not matter where all wait for all, nor where an exchange takes as long alone: with neighbours, or with a
+    server beside each worker, no link is busier than those of the worker itself."""
     training = {"workers": 4, "architecture": "parameter_server", "sync": "asp", **differ}
     found = warnings(scenario(layers(tmp_path, LARGE), star(5), training))
-    assert said(found, "stay in step under asp") == is_said
+    assert said(found, "workers are all alike") == is_said
+
+
+def test_workers_of_several_groups_are_not_alike():
+    training = {"workers": 4, "architecture": "parameter_server", "sync": "asp"}
+    alike = {"model": "resnet50", "batch_size": 24, "samples_per_s": 300}
+    data = scenario("", star(5), training) | {"workload": alike}
+    assert said(warnings(data), "workers are all alike")
+    groups = [{"workers": 2}, {"workers": 2, "samples_per_s": 200}]
+    assert not said(warnings(data | {"workload": alike | {"groups": groups}}), "workers are all alike")
 
 
 def test_those_who_stay_in_step_are_as_fast_as_bsp_and_spread_out_with_little_jitter(tmp_path):
