@@ -154,9 +154,13 @@ def scheduling_problems(
 
 def idle_scheduling(scheduling: SchedulingSpec, *, architecture: str, forward_overlap: bool) -> Iterator[str]:
     """Yield what is given and has no effect, or another than one may think, in words."""
-    waits_for_others = scheduling.fusion.cycle is not None or scheduling.negotiation > 0.0
-    if scheduling.credit is not None and not waits_for_others and scheduling.streams in (None, 1):
-        yield "scheduling: credit has no effect without a cycle, negotiation or more streams: one exchange is under way"
+    agrees = scheduling.fusion.cycle is not None or scheduling.negotiation > 0.0
+    one_by_one = scheduling.order == "first_ready" and scheduling.streams in (None, 1)
+    if scheduling.credit is not None and one_by_one and not agrees:
+        yield (
+            "scheduling: credit has no effect without a cycle, negotiation, priority or more streams: "
+            "one exchange is under way, that which was ready first"
+        )
     if scheduling.order != "priority" or forward_overlap:
         return
     if architecture in EACH_BY_ITSELF and scheduling.streams is None:

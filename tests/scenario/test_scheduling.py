@@ -72,10 +72,16 @@ def test_priority_that_changes_nothing_is_noted():
 
 @pytest.mark.parametrize(
     ("scheduling", "is_idle"),
-    [({}, True), ({"streams": 2}, False), ({"negotiation": "1 us"}, False), ({"fusion": "cycle"}, False)],
+    [
+        ({}, True),
+        ({"streams": 2}, False),
+        ({"negotiation": "1 us"}, False),
+        ({"fusion": "cycle"}, False),
+        ({"order": "priority"}, False),
+    ],
 )
 def test_credit_that_changes_nothing_is_noted(scheduling, is_idle):
-    """What is announced enters a queue at once, of which one is under way."""
+    """What is ready first goes first, whether it waits for credit or for those before it."""
     scenario = load_scenario("resnet50_16gpu", {"training.scheduling": {"credit": "64 MB", **scheduling}})
     assert any("credit has no effect" in warning for warning in scenario.warnings) == is_idle
 

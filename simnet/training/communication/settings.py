@@ -74,8 +74,8 @@ class Scheduling:
     negotiation_s : float
         From the announcement of the last worker until all know of it [s].
     credit_bytes : float
-        Announced by all, but not over yet, is less than so much when another part sets out: what has not is passed by
-        what is needed sooner [bytes].
+        Less than so much has set out, to be negotiated or to wait for a cycle, and is not over when another part does
+        [bytes].
     streams : float or None
         Exchanges that may be under way at once; with parameter servers, those that a worker may be pushing. None: as
         many as the architecture usually has.

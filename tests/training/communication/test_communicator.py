@@ -166,6 +166,17 @@ def test_what_waits_for_credit_is_passed_by_what_is_needed_sooner(make_communica
     assert order(recorder) == [(0, 0, 0.0), (0, 2, 1.0), (0, 1, 2.0)]
 
 
+@pytest.mark.parametrize(("credit_bytes", "buckets"), [(1.0, [0, 2, 1]), (2.0, [0, 1, 2]), (3.0, [0, 2, 1])])
+def test_what_has_set_out_is_passed_by_what_has_set_out_too(make_communicator, credit_bytes, buckets):
+    """Of three of 1 byte, the more urgent the later, the first is under way; the last passes the second where both
+    wait for credit, or where both have it."""
+    env, recorder, communicator = make_communicator([2, 1, 0], credit_bytes=credit_bytes)
+    for _ in range(2):
+        announce_at(env, communicator, (0.0, 0, 0), (0.25, 0, 1), (0.5, 0, 2))
+    env.run()
+    assert [bucket for _, bucket, _ in order(recorder)] == buckets
+
+
 @pytest.fixture
 def make_cycle(make_communicator):
     """A communicator with a cycle of 1 s, whose buckets of 1 byte travel together up to some size."""
