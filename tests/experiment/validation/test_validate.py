@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from simnet.experiment.collective import run_collective
 from simnet.experiment.validation import load_data_sets, read_measurements, validate
+from simnet.scenario import load_collective
 from simnet.shipped import shipped_folder
 
 PARAMETERS = 25_557_032
@@ -78,6 +80,35 @@ def test_calibration_rows_are_met(name):
     error = validate(data_sets=[name], uses=["calibration"]).table.error.abs()
     assert np.median(error) <= 0.10
     assert np.quantile(error, 0.9) <= 0.25
+
+
+@pytest.mark.parametrize(
+    ("hardware", "largest", "step_s", "rate"),
+    [
+        ("two processors", (0, np.inf), 2 * 1.97e-6, 4.99e9),
+        ("one after the other", (0, 66766), 2 * 1.31e-6, 3.84e9),
+        ("one after the other", (66766, np.inf), 2 * 2.75e-6, 11.38e9),
+    ],
+)
+def test_rings_on_pcie_are_those_of_the_least_squares(shipped, hardware, largest, step_s, rate):
+    """Six steps and 1.5 S / rate: what fits the rows best that it is used for, by the relative error."""
+    sizes, times_s = np.array(
+        [
+            (row.size_bytes, row.value * 1e-6)
+            for row in shipped
+            if row.data_set == "nccl_pcie" and hardware in row.hardware and largest[0] <= row.size_bytes < largest[1]
+        ]
+    ).T
+    found, *_ = np.linalg.lstsq(np.stack([6 / times_s, 1.5 * sizes / times_s], axis=1), np.ones(len(sizes)))
+    assert (found[0], 1 / found[1]) == pytest.approx((step_s, rate), rel=2e-3)
+
+
+@pytest.mark.parametrize("topology", ["v100_pcie_16x4_100g", "v100_pcie_16x4_10g"])
+def test_hosts_of_hkbu_take_as_long_as_what_they_are_calibrated_on(topology):
+    """Four GPUs on two processors: 23.64 us, and 1.5 S at 4.99 GB/s."""
+    settings = load_collective("all_reduce", topology=topology, protocol="ideal", ranks=4, sizes="64B,1MB,64MB")
+    for row in run_collective(settings).itertuples():
+        assert row.time_us == pytest.approx(23.64 + 1.5 * row.size_bytes / 4.99e3, rel=1e-3)
 
 
 @pytest.mark.slow
