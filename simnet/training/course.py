@@ -69,14 +69,26 @@ class InStep:
     workers : int
     is_alone : callable
         Tells whether all other jobs are through; until then workers go on, unmeasured.
+    leaves_open : bool
+        The exchanges of an iteration are over in the next one: a worker that goes on is through one iteration later.
     """
 
-    def __init__(self, env: simpy.Environment, run: RunSettings, workers: int, is_alone: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        env: simpy.Environment,
+        run: RunSettings,
+        workers: int,
+        is_alone: Callable[[], bool],
+        *,
+        leaves_open: bool = False,
+    ) -> None:
         self.measured, self.done = env.event(), env.event()
         self.first, self.count = np.full(workers, run.warmup), np.full(workers, run.iterations)
         self.duration_s = math.nan
         self._begin, self._last = run.warmup, run.warmup + run.iterations - 1
+        self._through = self._last + 1 + leaves_open
         self._is_alone = is_alone
+        self._goes_on: bool | None = None  # beyond the last
         self._to_begin, self._to_leave = workers, workers
 
     def goes_on(self, rank: int, iteration: int) -> bool:  # noqa: ARG002
@@ -85,11 +97,14 @@ class InStep:
             self._to_begin -= 1
             if self._to_begin == 0:
                 self.measured.succeed()
-        if iteration == self._last + 1:
-            if self._is_alone():
-                return False
+        if iteration <= self._last:
+            return True
+        if self._goes_on is None:
+            # What the first does all do: it waits for the others.
+            self._goes_on = not self._is_alone()
+        if self._goes_on and iteration == self._through:
             self.leave()
-        return True
+        return self._goes_on
 
     def leave(self) -> None:
         """Say that a worker is through with what is measured."""
@@ -108,6 +123,7 @@ class InStep:
     def rewind(self) -> None:
         """Count workers anew that come to where measuring begins and ends."""
         self._to_begin, self._to_leave = len(self.first), len(self.first)
+        self._goes_on = None
 
 
 class InTotal:

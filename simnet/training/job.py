@@ -115,7 +115,11 @@ def start_job(
     def is_alone() -> bool:
         return all(event.triggered for event in others if event is not course.done)
 
-    course = (InTotal if training.sync.waits_alone else InStep)(env, run, training.workers, is_alone)
+    course: Course
+    if training.sync.waits_alone:
+        course = InTotal(env, run, training.workers, is_alone)
+    else:
+        course = InStep(env, run, training.workers, is_alone, leaves_open=training.forward_overlap)
     others.append(course.done)
     sent = Sent(training.workers, course.is_measured, can_forget=bool(settings.crashes))
     start = _Start(env, fabric, recorder, settings, run, nodes, sent)

@@ -60,6 +60,18 @@ def test_who_begins_later_is_disturbed_later(file):
     assert times["late"].to_numpy() == within([C + 2 * (X + P)] * 6)
 
 
+@pytest.mark.parametrize("longer", ["0 ms", "0.5 ms", "2 ms"])
+def test_what_the_next_iteration_waits_for_is_sent_in_the_one_before(file, longer):
+    """A ring of two sends each byte once, whenever the other job ends: also what is still under way when the last
+    measured iteration has been computed."""
+    one = job(file, "one", ["host0", "host3"])
+    one["training"] |= {"forward_overlap": True, "bucket_size": "1 B", "scheduling": {"order": "priority"}}
+    other = job(file, "other", ["host1", "host2"])
+    other["training"] |= {"step_overhead": longer}
+    sent = run([one, other], run={"iterations": 2, "warmup": 0}).summary["bytes_sent_per_worker"]
+    assert sent.to_numpy() == within([S, S])
+
+
 def test_of_three_flows_each_gets_a_third(file):
     """Max-min counts flows, not jobs: of one job two neighbours talk over the trunk each way, of the other one.
 

@@ -163,6 +163,9 @@ class Communicator:
 
     def __post_init__(self) -> None:
         self._under_way = UnderWay(self.env)
+        self._queue_anew()
+
+    def _queue_anew(self) -> None:
         self._credit = Streams(self.credit_bytes)
         queues = len(self.members) if self.own_queues else 1
         self._queues = [Streams(self.streams) for _ in range(queues)]
@@ -305,7 +308,8 @@ class Communicator:
             one.play.open([member])
         assert one.play is not None
         sent = one.play.rank_complete(self.exchanges[one.number].first_sent + member)
-        sent.callbacks.append(lambda _: self._queues[member].leave())
+        queue = self._queues[member]
+        sent.callbacks.append(lambda _: queue.leave())
 
     def _start(self, parts: Sequence[_Part]) -> None:
         numbers, iteration = tuple(one.number for one in parts), parts[0].iteration
@@ -329,7 +333,7 @@ class Communicator:
     def _on_complete(
         self, parts: Sequence[_Part], exchange: Exchange, play: Play, placement: Placed
     ) -> Callable[[simpy.Event], None]:
-        iteration = parts[0].iteration
+        iteration, queue, credit = parts[0].iteration, self._queues[0], self._credit
 
         def end(_: simpy.Event) -> None:
             self._under_way.end()
@@ -344,10 +348,10 @@ class Communicator:
             if self.traced:
                 self.recorder.add(self._row(parts, exchange, play, placement))
             if not self.own_queues:
-                self._queues[0].leave()
+                queue.leave()
             if not self.joins_late:
                 for one in parts:
-                    self._credit.leave(self.exchanges[one.number].size_bytes)
+                    credit.leave(self.exchanges[one.number].size_bytes)
 
         return end
 
@@ -404,8 +408,11 @@ class Communicator:
         self.hold()
         for forgotten in (self._parts, self._agreed, self._stopped):
             forgotten.clear()
-        for queue in (*self._queues, self._credit):
-            queue.forget()
+        # What is over at this very instant leaves the queues that it entered, where nothing begins any more.
+        self._credit.hold()
+        self._queue_anew()
+        for queue in self._queues:
+            queue.hold()
 
     def _elsewhere(self, exchange: Exchange, moved: Mapping[int, int]) -> Exchange:
         def placement(iteration: int) -> Placed:

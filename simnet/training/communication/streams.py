@@ -49,11 +49,6 @@ class Streams:
         self._is_held = False
         self._go_on()
 
-    def forget(self) -> None:
-        """Forget what is under way, and what waits."""
-        self._under_way = 0
-        self._queue.clear()
-
     def _go_on(self) -> None:
         while not self._is_held and self._under_way < self.limit and self._queue:
             *_, size, begin = heappop(self._queue)

@@ -94,6 +94,28 @@ def test_the_stream_is_busy_while_something_is_under_way(make_communicator):
     assert busy == pytest.approx({0.5: 0.0, 1.5: 0.5, 3.0: 1.0, 5.5: 1.5, 6.5: 2.5, 9.0: 3.0})
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_ends_as_all_is_abandoned_makes_no_more_room(make_communicator, first):
+    """Two at a time take 2 s. All is abandoned as the first of two ends, which the other does at the same instant: of
+    six that are announced then, two begin every 2 s."""
+    env, recorder, communicator = make_communicator([0] * 6, streams=2, credit_bytes=2.0)
+    for _ in range(2):
+        announce_at(env, communicator, (0.0, 0, 0), (0.0, 0, 1))
+
+    def begin_anew(_):
+        communicator.abandon()
+        communicator.resume()
+        for bucket in range(6):
+            for member in range(2):
+                communicator.announce(1, bucket, member)
+
+    env.run(until=0.5)
+    list(communicator._playing)[first].complete.callbacks.append(begin_anew)
+    env.run()
+    anew = [(bucket, start_s) for iteration, bucket, start_s in order(recorder) if iteration == 1]
+    assert anew == [(bucket, 2.0 + 2.0 * (bucket // 2)) for bucket in range(6)]
+
+
 @pytest.mark.parametrize("asked_at", [0.0, 1.0, 1.5, 2.0, 7.0])
 def test_waiting_before_during_at_and_after_the_end(make_communicator, asked_at):
     """An exchange from 1 to 2 s; who asks at any time goes on at 2 s at the earliest."""
