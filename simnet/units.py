@@ -344,7 +344,7 @@ def _parse(text: object, dimension: str) -> float:
     if scale is None:
         raise UnitError(*_wrong_unit(text, unit, dimension))
     if number.startswith("-") and float(number) != 0:
-        raise UnitError(f"{text!r} is negative", f"{dimension} of at least 0 is wanted")
+        raise UnitError(f"{text!r} is negative", example)
     return _scaled(text, number, scale)
 
 

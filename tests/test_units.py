@@ -128,7 +128,7 @@ def test_durations_per_byte(text, seconds_per_byte):
         (parse_duration, "3 S", "'S' in '3 S' is not a unit", "did you mean 's'?"),
         (parse_duration, "1 Gbps", "'1 Gbps' is a bandwidth, not a duration", "'1 us'"),
         (parse_duration_per_byte, "1 ns", "'1 ns' is a duration, not a duration per byte", "'0.09 ns/B'"),
-        (parse_duration, "-1 us", "'-1 us' is negative", "at least 0"),
+        (parse_duration, "-1 us", "'-1 us' is negative", "write it like '1 us'"),
         (parse_bandwidth, "1e400 Gbps", "'1e400 Gbps' is too large", "finite"),
         (parse_bandwidth, "1e999999999 Gbps", "'1e999999999 Gbps' is too large", "finite"),
         (parse_bandwidth, "1.7e308 Tbps", "'1.7e308 Tbps' is too large", "finite"),

@@ -32,6 +32,14 @@ class Ended(NamedTuple):
     took_s: float
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """Have what is begun hear of Ctrl-C, also where the tests themselves are in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def terminal(environment, here) -> Callable[..., Ended]:
     """Run ``simnet ...`` on a terminal of its own, and press Ctrl-C once it has shown something."""
@@ -52,6 +60,8 @@ def terminal(environment, here) -> Callable[..., Ended]:
             if pressed_s is None and shown in seen:
                 pressed_s = time.monotonic()
                 os.write(screen, b"\x03")
+        else:
+            os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         os.close(screen)
         return Ended(os.waitstatus_to_exitcode(status), seen, time.monotonic() - (pressed_s or began_s))

@@ -52,7 +52,7 @@ from .marked import RIGHT, at_mark, said_of, with_changed
         ("faults: »{}", "faults is a mapping, a list is wanted, like [{link_down: …}]"),
         ("training: {bucket_size: »0 B}", "bucket_size is '0 B', a size above 0 is wanted"),
         ("training: {bucket_size: »25 Gbps}", "bucket_size: '25 Gbps' is a bandwidth, not a size, write it"),
-        ("training: {bucket_size: »-1 MB}", "bucket_size: '-1 MB' is negative, a size of at least 0 is wanted"),
+        ("training: {bucket_size: »-1 MB}", "bucket_size: '-1 MB' is negative, write it like '25 MiB'"),
         ("training: {bucket_size: »1e9 TB}", "bucket_size is '1e9 TB', a size of at most 1e6 TB is wanted"),
         ("training: {bucket_size: »true}", "bucket_size is true, a size such as '25 MiB' is wanted"),
         (
