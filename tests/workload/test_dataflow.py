@@ -154,7 +154,7 @@ def test_everything_wrong_is_told_with_its_path() -> None:
         "operations.0.time: time: '1' has no unit, write it like '1 us', '2.5 ms' or '3 s'",
         "operations.0.output: output: '2 ms' is a duration, not a size, write it like '25 MiB', '25 MB' or '4096 B'",
         "operations.1.device: device is -1, a whole number from 0 to 1e+15 is wanted",
-        "operations.1.time: time: '-1 ms' is negative, a duration of at least 0 is wanted",
+        "operations.1.time: time: '-1 ms' is negative, write it like '1 us', '2.5 ms' or '3 s'",
         "operations.1.output: output: 3 has no unit, write it like '25 MiB', '25 MB' or '4096 B'",
         "operations.1.gradient: gradient is 1.5, a whole number from 0 to 1e+15 is wanted",
         "operations.5: operation 'c' has no device, like {name: conv1, device: 0, time: 1.2 ms, output: 4 MiB, "
